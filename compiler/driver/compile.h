@@ -1,0 +1,54 @@
+// The compiler's only public entry: paths of packs and profiles -> CompiledPack + diagnostics.
+//
+// Phases in order: find files, parse, resolve + check (sema), lower to IR and plans, passes
+// (fold per class, share, index constraints), backend. A later phase runs only when the earlier
+// ones found no error. Deterministic: the same bytes give the same plans and the same hash.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/ast/ast.h"
+#include "compiler/diag/diagnostic.h"
+#include "compiler/ir/ir.h"
+#include "runtime/abi/compiled_pack.h"
+#include "runtime/base/result.h"
+
+namespace reflex::compiler {
+
+enum class Backend : uint8_t { kJit, kInterp };
+
+struct Options {
+  Backend backend = Backend::kJit;
+  unsigned compile_threads = 2;
+  bool include_tests = false;       // keep *_test.rfx files and `test` blocks
+  std::shared_ptr<SymbolTable> symbols;  // null: a new one
+};
+
+/// One file given in memory (tests, the LSP later) instead of on disk.
+struct InMemoryFile {
+  std::string path;
+  std::string text;
+};
+
+struct Compilation {
+  source::SourceMap sources;
+  diag::Sink sink;
+  std::vector<ast::Module> modules;           // every file that parsed
+  std::shared_ptr<const abi::CompiledPack> pack;  // null when there are errors
+  ir::Module ir;                              // after the passes
+  /// Tests of the packs in declaration order: (module index, decl index).
+  std::vector<std::pair<uint32_t, uint32_t>> tests;
+  double parse_ms = 0, check_ms = 0, lower_ms = 0, codegen_ms = 0;
+};
+
+/// Compiles every .rfx below `paths` (files or folders; a folder is read recursively, names
+/// sorted). Errors of the environment (missing path, unreadable file, nothing found) are Errors;
+/// everything that a rule author can mend is in Compilation::sink.
+Result<std::unique_ptr<Compilation>> compile(const std::vector<std::string>& paths,
+                                             const Options& options);
+Result<std::unique_ptr<Compilation>> compile_text(const std::vector<InMemoryFile>& files,
+                                                  const Options& options);
+
+}  // namespace reflex::compiler

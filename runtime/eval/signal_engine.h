@@ -1,0 +1,77 @@
+// SignalEngine: released events -> signal firings. Keyed state, features, timers, shards.
+//
+// Contract: process() gets events in total order (Record::order increases) and the watermark up to
+// which time is complete; it returns all firings up to that watermark in merged order
+// (abi/firing.h), the same for any number of shards and any batching of the calls.
+// How: node-keyed plans run in `shards` shards by node; plans that need other entities or peers
+// (global_stage) run in one more shard that sees every event they listen to. Shards share nothing
+// but the (const) topology. Dispatch: constraint bitmaps per kind select the leaves, compiled
+// residuals decide, owners' state machines advance.
+// Bounds: keys per entity kind (LimitsPlan::keys_max; least recently touched goes first, decided in
+// the sequential stage, counted), partial matches per key, timers per key.
+// Time: event time only. Nothing here reads a clock.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/firing.h"
+#include "runtime/abi/record.h"
+#include "runtime/topology/topology.h"
+
+namespace reflex::eval {
+
+struct Options {
+  unsigned threads = 1;        // shards; 1 = everything on the caller's thread
+  bool near_misses = false;    // record timed-out partial matches (for --why-not and tests)
+};
+
+struct Counters {
+  uint64_t evaluations = 0;        // leaves whose residual ran
+  uint64_t leaf_hits = 0;
+  uint64_t firings = 0;
+  uint64_t evictions = 0;          // keys evicted by the cap
+  uint64_t partials_dropped = 0;   // partial matches beyond partials_max
+  uint64_t keys = 0;
+  uint64_t state_bytes = 0;
+};
+
+/// A partial match that timed out: never a signal, shown by --why-not.
+struct NearMiss {
+  int64_t ts_ns = 0;
+  abi::SignalId signal = 0;
+  abi::EntityKey entity;
+  uint32_t steps_matched = 0;
+};
+
+class SignalEngine {
+ public:
+  SignalEngine(std::shared_ptr<const abi::CompiledPack> pack,
+               std::shared_ptr<const topology::Topology> topology, const Options& options);
+  ~SignalEngine();
+
+  /// `records` are in total order and all have ts <= watermark. Timers strictly before the
+  /// watermark fire. Appends to `firings` in merged order.
+  void process(std::span<const abi::Record* const> records, int64_t watermark_ns,
+               std::vector<abi::Firing>& firings);
+  /// End of input: fires all timers that are due up to `end_ns` (inclusive).
+  void finish(int64_t end_ns, std::vector<abi::Firing>& firings);
+
+  [[nodiscard]] Counters counters() const;
+  [[nodiscard]] const std::vector<NearMiss>& near_misses() const;
+  /// Firings per signal so far, [SignalId] (benchmark oracle, metrics).
+  [[nodiscard]] std::vector<uint64_t> firings_by_signal() const;
+  /// Count only: firings are counted per signal and entity but not materialised (benchmark).
+  void set_count_only(bool on);
+  /// Distinct entities that fired, [SignalId]; only in count-only mode.
+  [[nodiscard]] std::vector<uint64_t> entities_by_signal() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reflex::eval

@@ -1,0 +1,49 @@
+// Raw log text of one node -> records, through the packs' `decoder` blocks (events.md A14).
+//
+// Steps a line: strip container and launcher prefixes, parse the time prefix (all forms of
+// domain_reference.md 1.9), expand "message repeated N times", join continuation and folded lines,
+// prefilter (RE2::Set), then the first matching `line` of a decoder makes the event.
+// Time: stamps without year or zone take them from the options; a stamp that goes back by more than
+// half a year is taken as the next year (New Year). dmesg seconds-since-boot need `boot_ns`; without
+// it they count from `base_ns`. A line without any stamp takes the stamp of the line before it.
+// A gpu named by PCI address is numbered by order of first sight in address order of `gpu_map`.
+// Threads: one decoder per node and thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/time.h"
+#include "runtime/abi/compiled_pack.h"
+#include "runtime/stream/ndjson_decoder.h"
+#include "runtime/stream/slab.h"
+
+namespace reflex::stream {
+
+struct LogOptions {
+  int year = 0;                // 0: from the file's time
+  int64_t utc_offset_ns = 0;   // --tz
+  int64_t boot_ns = kNoTimeNs;
+  int64_t base_ns = 0;         // for lines without any usable stamp: the file's time
+};
+
+class LogDecoder {
+ public:
+  LogDecoder(std::shared_ptr<const abi::CompiledPack> pack, SymbolId node, SymbolId source,
+             const LogOptions& options, RejectSink sink = {});
+  ~LogDecoder();
+  /// Whole lines. Call finish() at the end of the source to flush folded lines.
+  void decode(std::string_view text, uint64_t first_line, RecordBatch& out);
+  void finish(RecordBatch& out);
+  [[nodiscard]] const IngestCounters& counters() const;
+  /// What was assumed about time, said once ("year 2026 assumed for stamps without one").
+  [[nodiscard]] const std::vector<std::string>& notices() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reflex::stream

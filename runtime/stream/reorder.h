@@ -1,0 +1,57 @@
+// Reorder: arrival order -> one total order, with per-source watermarks, lateness and dedup.
+//
+// Total order: (ts, source name, seq when the source is a log, id, content). It does not depend on
+// arrival order, batching or threads. Watermark(source) = its largest ts - lateness; the global one
+// is the minimum over sources that are neither finished nor idle (a source more than idle_after
+// behind the furthest source is idle until it speaks again: batch runs have no wall clock).
+// An event older than the watermark is late: counted, dropped from rules, returned in `late`.
+// A clock that jumps far ahead (over jump_limit) is held until a second event confirms it, else
+// it is rejected (kClockJump), so that one bad stamp cannot make a whole trace late.
+// Dedup (KindSchema::dedup) runs here, in total order: the first is kept, `repeats` counts.
+// The same (source, id) twice is one event.
+// Cost: amortised O(1) an event for streams that are nearly in order (bucketed by 1 ms slots).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/abi/compiled_pack.h"
+#include "runtime/stream/ndjson_decoder.h"
+#include "runtime/stream/slab.h"
+
+namespace reflex::stream {
+
+struct ReorderOptions {
+  int64_t lateness_ns = 5'000'000'000;
+  int64_t idle_after_ns = 60'000'000'000;
+  int64_t jump_limit_ns = 30LL * 24 * 3600 * 1'000'000'000;  // Why: traces have gaps of days
+  int64_t now_limit_ns = INT64_MAX;  // as-of + future_skew: beyond it is kFutureTs
+};
+
+/// What one step releases. Valid until the next call of release() or finish().
+struct Released {
+  std::vector<const abi::Record*> records;  // in total order, Record::order set
+  std::vector<const abi::Record*> late;     // dropped from rules
+  int64_t watermark_ns = INT64_MIN;         // time is complete up to here (inclusive)
+};
+
+class Reorder {
+ public:
+  Reorder(std::shared_ptr<const abi::CompiledPack> pack, const ReorderOptions& options);
+  ~Reorder();
+  /// Declares a source before its first event, so that the watermark waits for it. Logs
+  /// (`is_log`) order ties by line number.
+  void add_source(SymbolId source, bool is_log);
+  void push(RecordBatch&& batch);
+  void finish_source(SymbolId source);
+  void release(Released& out);
+  void finish(Released& out);  // everything that is left
+  [[nodiscard]] const IngestCounters& counters() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reflex::stream
