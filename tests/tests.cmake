@@ -11,7 +11,7 @@ function(reflex_test name label folder)
   endif()
 endfunction()
 
-reflex_test(base_test unit unit/base reflex_base)
+reflex_test(base_test unit unit/base reflex_abi)
 reflex_test(parse_test unit unit/parse reflex_parse)
 reflex_test(sema_test unit unit/sema reflex_driver)
 reflex_test(backend_test unit unit/backend reflex_interp reflex_jit rapidcheck)
@@ -19,3 +19,19 @@ reflex_test(stream_test unit unit/stream reflex_stream rapidcheck)
 reflex_test(topology_test unit unit/topology reflex_topology)
 reflex_test(eval_test unit unit/eval reflex_eval rapidcheck)
 reflex_test(attribution_test unit unit/attribution reflex_attribution rapidcheck)
+reflex_test(engine_test unit unit/engine reflex_engine)
+reflex_test(determinism_test property property reflex_engine reflex_driver)
+
+# Layout rules over the sources themselves.
+reflex_test(tidy_test tidy tidy)
+
+# A million events against exact reference counts; runs alone (label slow).
+if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/runtime/engine/pipeline.cpp)
+  include(tests/bench/workload.cmake)
+  reflex_test(oracle_test slow bench_oracle bench_measure)
+  target_compile_definitions(oracle_test PRIVATE REFLEX_BENCH_GEN="$<TARGET_FILE:bench_gen>")
+  add_dependencies(oracle_test bench_gen)
+  set_tests_properties(oracle_test PROPERTIES RUN_SERIAL ON)
+endif()
+
+include(tests/cli/cli.cmake)

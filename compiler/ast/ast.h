@@ -27,15 +27,18 @@ struct Name {
 // ---------------------------------------------------------------- expressions
 
 enum class ExprKind : uint8_t {
-  kInt,        // int_value; hex allowed (0x1f); unit_text may hold a unit word
-  kReal,       // real_value; unit_text may hold a unit word ("celsius", "%", "watt", "/h")
-  kDuration,   // int_value = ns ("2m", "1h30m", "250ms")
+  kInt,        // int_value; hex allowed (0x1f); unit_text may hold a unit word; -5 is one kInt
+  kReal,       // real_value; unit_text may hold a unit word ("celsius", "%", "watt", "/hour",
+               // "celsius/hour", "Gbit/s", "count"); `200k` is kInt 200000
+  kDuration,   // int_value = ns ("2m", "1h30m", "250ms"; -24h is negative)
   kString,     // text
   kBool,       // int_value
-  kName,       // text: one identifier, or a dotted path that starts an access: segments in `path`
-  kMember,     // args[0] . text
+  kName,       // text: one identifier, or the whole dotted path as written: "gpu.temp.value",
+               // "it.code", "profile.temp_hot" (never a kMember chain)
+  kMember,     // args[0] . text; only after a call or an index: `peers(job).median`
   kIndex,      // args[0] [ args[1] ]
-  kCall,       // text ( args ); named arguments in arg_names (parallel, "" = positional)
+  kCall,       // text ( args ), text may be dotted or end in '?' ("u32?"); `x is missing` is
+               // missing(x); `label gpu.product` is label(gpu.product) with one kName; named arguments in arg_names (parallel, "" = positional)
   kNot,        // not args[0]
   kNegate,     // - args[0]
   kBinary,     // op args[0] args[1]
@@ -47,7 +50,8 @@ enum class ExprKind : uint8_t {
   kAllBits,
   kList,       // [ args ]
   kRange,      // args[0] .. args[1]
-  kPercentOf,  // args[0]% of args[1]
+  kPercentOf,  // args[0]% of args[1]; args[0] is the plain number without unit
+  kPair,       // args[0] : args[1], an element of a map literal
   kAggregate,  // an aggregate used as an expression; in `aggregate`
   kError,      // recovery; a diagnostic was reported
 };
@@ -67,6 +71,7 @@ struct Expr {
   std::string unit_text;                 // as written, blanks removed: "celsius", "%", "per<hour>"
   int64_t int_value = 0;
   double real_value = 0;
+  uint32_t depth = 1;                    // longest path to a leaf; bounded by the parser
   std::vector<std::unique_ptr<Expr>> args;
   std::vector<std::string> arg_names;
   std::unique_ptr<Aggregate> aggregate;
@@ -362,7 +367,8 @@ struct TestDecl {
   struct Job {
     Name name;
     std::vector<TestTarget> nodes;
-    ExprPtr at;                    // `job j on n[1..8] at 0s`; null = before everything
+    ExprPtr at;                    // `job j on n[1..8] from 0s`; null = before everything
+    ExprPtr to;                    // end of the job; null = never
     Span span;
   };
   /// `at T: KIND targets field value ... x10 every 2s` / `at A..B every D: ...` /
@@ -395,12 +401,13 @@ struct TestDecl {
     std::optional<TestTarget> target;
     ExprPtr at;
     ExprPtr tolerance;
+    ExprPtr before;                // `expect no SIGNAL before T`
     // verdict form
     bool verdict = false;
     Name incident;
     TestTarget job;
     struct Clause {
-      /// "top", "not", "because", "silent", "none", "external", "undetermined", "suspect"
+      /// "top", "not", "because", "silent", "none", "external", "undetermined", "suspect", "gpu"
       std::string what;
       std::vector<TestTarget> targets;
       std::vector<Name> names;     // fault of `top`, signals of `because` / `silent`
@@ -477,5 +484,6 @@ struct Module {
 
 /// Deterministic text form for `check --emit ast` and golden tests.
 std::string print(const Module& module);
+std::string print_decl(const Decl& decl);
 
 }  // namespace reflex::ast

@@ -1,7 +1,7 @@
 // The calling contract of compiled expressions, the same for the interpreter and the JIT.
 //
-// An expression is called through Evaluator{fn, self}. The JIT ignores `self`; the interpreter
-// finds its IR function there. So the runtime never knows which backend it runs.
+// An expression is called through Evaluator{fn, self}. The interpreter finds its IR function in
+// `self`, JIT code its text patterns. So the runtime never knows which backend it runs.
 // Errors: evaluators never throw and never fail; anything that cannot be computed is kUnknown.
 // Threads: evaluators are pure apart from EvalContext; one context a thread.
 #pragma once
@@ -69,7 +69,9 @@ struct Evaluator {
   }
 };
 
-/// A fused chunk of predicates: appends the chunk-relative index of each one that is true.
+/// A fused chunk of predicates: appends the chunk-relative index of each one that is true, in
+/// ascending order. `hits` needs room for as many entries as the chunk has leaves: code without
+/// branches also writes entries that do not count.
 using ChunkFn = uint32_t (*)(const void* self, const Record* record, const EvalContext* context,
                              uint32_t* hits);
 

@@ -329,6 +329,8 @@ struct IncidentPlan {
   EntityKindId entity_kind = 0;              // (job)
   std::vector<SignalId> open_signals;
   std::vector<KindId> open_kinds;            // e.g. incident.open
+  std::vector<ExprId> open_predicates;       // parallel to open_kinds: `where` over the record;
+                                             // kNone32 = every event of the kind opens
   int64_t settle_ns = 30'000'000'000;
   int64_t merge_ns = 600'000'000'000;
   double confirm = 0.90;
@@ -361,15 +363,34 @@ struct ClassPlan {
 
 struct DecoderAssign {
   uint16_t slot = 0;
-  /// Where the value comes from: a named group with a conversion, a constant, or a builtin.
-  enum class From : uint8_t { kGroup, kConstantInt, kConstantReal, kConstantText, kGpuAtGroup,
-                              kNode, kHexWords } from = From::kGroup;
+  /// Where the value comes from. A value that does not convert leaves the field missing; when the
+  /// field is a key that is not optional, the line makes no event (counted as missing_key).
+  enum class From : uint8_t {
+    /// Text of RE2 group `group`, by the type of the field (an unset or empty group = missing):
+    /// string: the text; enum or word: lower-cased, interned (unseen word of a declared enum:
+    /// "other"); named entity: interned as it is; integer, gpu index, bool: in base `base` ("0x"
+    /// is accepted in both), in [int_min, int_max], times `scale` when that is not 1 (rounded);
+    /// real, quantity: decimal times `scale`; duration: number times `scale`, where scale = ns per
+    /// unit of the text (ms(g): 1e6, s(g): 1e9), or with scale == 1 (a bare group): text such as
+    /// "45s" or "10m", or a bare number of seconds; instant: RFC 3339 or epoch milliseconds.
+    kGroup,
+    kConstantInt,   // constant_int is the slot value (durations in ns)
+    kConstantReal,  // constant_real is the slot value (base unit)
+    kConstantText,  // text for string fields; interned as it is for enums and named entities
+    kGpuAtGroup,    // PCI address in the group -> index by LogOptions::gpu_map, else its identity
+    kNode,          // the node of the log
+    /// Words of the group separated by spaces or commas, into an array field (at most its bound).
+    /// A word is hex when it starts with "0x", has a letter a-f, has 8 digits, or base == 16.
+    kHexWords,
+  } from = From::kGroup;
   int group = -1;                 // RE2 group number
   int base = 10;                  // integers: 10 or 16
   int64_t constant_int = 0;
   double constant_real = 0;
   std::string constant_text;
-  double scale = 1.0;             // to the base unit of the field
+  double scale = 1.0;             // see kGroup
+  int64_t int_min = INT64_MIN;    // u8(g), u16(g), ...: outside of the range = missing
+  int64_t int_max = INT64_MAX;
 };
 
 /// One `line /re/ -> kind { ... }`. Lines are tried in order; the first match wins.
@@ -378,7 +399,9 @@ struct DecoderLine {
   KindId kind = 0;
   std::vector<DecoderAssign> assigns;
   bool ignore = false;            // `line /re/ -> ignore`: matched and dropped on purpose
-  uint32_t fold_lines = 1;        // pattern spans this many physical lines (joined by '\n')
+  /// Pattern spans up to this many physical lines (prefixes stripped): tried on the line alone,
+  /// then on the last lines joined by '\n', then joined by ' ' (an event wrapped by a terminal).
+  uint32_t fold_lines = 1;
   SourceRef where;
 };
 

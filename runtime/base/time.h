@@ -40,7 +40,20 @@ std::string to_rfc3339(EventTime t);
 /// Parses RFC 3339 with any precision up to ns and any offset. Nothing on malformed text.
 std::optional<EventTime> parse_rfc3339(std::string_view text);
 
+/// Days from 1970-01-01 of a proleptic Gregorian date, and back.
+int64_t days_from_civil(int64_t year, unsigned month, unsigned day);
+struct CivilDate {
+  int64_t year = 1970;
+  unsigned month = 1;
+  unsigned day = 1;
+};
+CivilDate civil_from_days(int64_t days);
+
 /// Short human form: "1.5s", "20m", "3d", "2h30m".
 std::string to_text(Duration d);
+
+/// "10m", "1h30m", "600ms", "1.5s", "-5s": numbers with ns us ms s m h d w. Nothing on anything
+/// else, a bare number included.
+std::optional<Duration> parse_duration(std::string_view text);
 
 }  // namespace reflex

@@ -52,7 +52,9 @@ inline constexpr size_t kLineBytesMax = 1u << 20;  // Why: one event; a 1 GB lin
 
 class NdjsonDecoder {
  public:
-  NdjsonDecoder(std::shared_ptr<const abi::CompiledPack> pack, RejectSink sink = {});
+  /// `predict` = false sends every line through simdjson: the reference of the property test.
+  explicit NdjsonDecoder(std::shared_ptr<const abi::CompiledPack> pack, RejectSink sink = {},
+                         bool predict = true);
   ~NdjsonDecoder();
   /// `text` is whole lines, readable for simdjson padding (64 bytes) past its end. `first_line` is
   /// the 1-based number of its first line in `source`.

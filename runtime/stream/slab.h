@@ -5,33 +5,47 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <new>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "runtime/abi/record.h"
+#include "runtime/abi/types.h"
 
 namespace reflex::stream {
 
 class Slab {
  public:
   /// A zeroed record with `slot_count` slots.
-  abi::Record* new_record(unsigned slot_count);
+  abi::Record* new_record(unsigned slot_count) {
+    std::byte* memory = allocate(sizeof(abi::Record) + slot_count * sizeof(uint64_t));
+    auto* record = new (memory) abi::Record;
+    std::memset(record->slots(), 0, slot_count * sizeof(uint64_t));
+    record->slot_count = static_cast<uint16_t>(slot_count);
+    return record;
+  }
   const abi::Text* new_text(std::string_view text);
   const abi::IntArray* new_array(std::span<const int64_t> values);
   /// A deep copy of a record (its text and arrays too).
   abi::Record* clone(const abi::Record& record, const std::vector<abi::SlotForm>& forms);
-  [[nodiscard]] size_t bytes() const;
+  [[nodiscard]] size_t bytes() const { return reserved_; }
 
  private:
-  std::byte* allocate(size_t bytes);
-  struct Block {
-    std::unique_ptr<std::byte[]> memory;
-    size_t size = 0;
-  };
-  std::vector<Block> blocks_;
-  size_t used_ = 0;  // of the last block
+  std::byte* allocate(size_t bytes) {
+    bytes = (bytes + 7) & ~size_t{7};
+    if (static_cast<size_t>(end_ - next_) < bytes) add_block(bytes);
+    std::byte* memory = next_;
+    next_ += bytes;
+    return memory;
+  }
+  void add_block(size_t bytes);
+  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  std::byte* next_ = nullptr;  // free part of the last block
+  std::byte* end_ = nullptr;
+  size_t reserved_ = 0;
 };
 
 struct RecordBatch {

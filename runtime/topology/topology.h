@@ -4,7 +4,7 @@
 // total order; answered point-in-time (events.md: "so that it is right at every point in time").
 // Threads: apply() only from the engine's sequential stage; all const look-ups are safe from shards
 // while no apply() runs. Cost: look-ups are a binary search in the node's own history.
-// Bound: history older than the horizon is trimmed by trim().
+// Bound: history older than the pack set's horizon is dropped whenever a node's history grows.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +44,9 @@ class Topology {
   /// Nodes whose label `key` has `value` at a time, by name.
   [[nodiscard]] std::vector<SymbolId> members(SymbolId key, SymbolId value, int64_t ts_ns) const;
   [[nodiscard]] const std::vector<std::string>& ambiguous_nodes() const;
+  /// The index of the gpu at a PCI identity (abi/gpu_address.h), from labels `pci.gpu<N>`.
+  [[nodiscard]] std::optional<int64_t> gpu_index_at(SymbolId node, int64_t pci,
+                                                    int64_t ts_ns) const;
   /// Confirmed faults and repairs of a node (hazard, attribution.md section 3).
   [[nodiscard]] int64_t last_repair_ns(SymbolId node, int64_t ts_ns) const;  // kNoTimeNs: never
 

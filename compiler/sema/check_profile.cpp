@@ -1,0 +1,255 @@
+// Hardware profiles: inheritance, typed parameters with ranges, overrides -> ClassPlan.
+//
+// Class 0 is the fallback; the others follow by name. A root class is its own parent. Without any
+// profile in the set there is one class "default" that every node belongs to.
+#include <algorithm>
+
+#include "compiler/sema/phases.h"
+
+namespace reflex::sema {
+
+namespace {
+
+using abi::ClassPlan;
+using abi::Scalar;
+
+// Why: see check_kind.cpp; language.md A3 fixes the depth at 8.
+constexpr int kDepthMax = 8;
+
+struct Builder {
+  State& s;
+  std::vector<const ast::ProfileDecl*> decls;   // [ClassId]
+  std::vector<DeclRef> refs;
+  std::vector<int> state;                       // 0 new, 1 busy, 2 done
+
+  void order();
+  void resolve_class(uint32_t c, int depth);
+  void declare_params(uint32_t c);
+  void set_param(uint32_t c, const ast::ProfileParam& p);
+  void new_param(uint32_t c, const ast::ProfileParam& p);
+  std::optional<NodePtr> value_of(uint32_t c, const ast::ProfileParam& p, uint32_t param);
+  void check_matches(uint32_t c);
+  std::optional<uint32_t> class_of(const std::string& name) const;
+};
+
+std::optional<uint32_t> Builder::class_of(const std::string& name) const {
+  for (uint32_t c = 0; c < decls.size(); ++c) {
+    if (decls[c]->name.text == name) return c;
+  }
+  return std::nullopt;
+}
+
+void Builder::order() {
+  std::vector<std::pair<const ast::ProfileDecl*, DeclRef>> all;
+  for_each<ast::ProfileDecl>(s, [&](DeclRef ref, const ast::ProfileDecl& d, const ast::Decl&) {
+    declare(s, s.profile_names, d.name, ref.pack, static_cast<uint32_t>(all.size()), true);
+    all.emplace_back(&d, ref);
+  });
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    if (a.first->fallback != b.first->fallback) return a.first->fallback;
+    return a.first->name.text < b.first->name.text;
+  });
+  for (const auto& [d, ref] : all) {
+    decls.push_back(d);
+    refs.push_back(ref);
+  }
+  // The table's indices follow the new order.
+  for (Symbol& symbol : s.profile_names.symbols) {
+    symbol.index = class_of(symbol.name).value_or(0);
+  }
+}
+
+void Builder::new_param(uint32_t c, const ast::ProfileParam& p) {
+  FieldRange range{};
+  const auto type = resolve_type(s, p.type, &range);
+  if (!type) return;
+  for (const ParamInfo& other : s.params) {
+    if (other.name != p.name.text) continue;
+    if (other.type == *type) return;
+    auto& d = s.report(Id::kTypeMismatch, p.type.span,
+                       "parameter '" + p.name.text + "' is a " + to_text(s, *type) +
+                           " here and a " + to_text(s, other.type) + " elsewhere");
+    d.notes.push_back({other.span, "declared here"});
+    return;
+  }
+  ParamInfo info{p.name.text, *type, p.name.span, {}, {}};
+  if (p.within && p.within->args.size() == 2) {
+    Env env;
+    env.pack = refs[c].pack;
+    env.constant_only = true;
+    const NodePtr lo = coerce(s, check_expr(s, env, *p.within->args[0]), *type, "the range");
+    const NodePtr hi = coerce(s, check_expr(s, env, *p.within->args[1]), *type, "the range");
+    info.lo = constant_f64(lo);
+    info.hi = constant_f64(hi);
+    if (info.lo && info.hi && *info.lo > *info.hi) {
+      s.report(Id::kBadInterval, p.within->span, "the range is turned around");
+    }
+  }
+  s.params.push_back(std::move(info));
+  s.pack.params.push_back({p.name.text, *type});
+}
+
+void Builder::declare_params(uint32_t c) {
+  for (const ast::ProfileParam& p : decls[c]->params) {
+    if (p.adaptive || (!p.value && p.type.name.empty())) {
+      s.report(Id::kLaterVersion, p.name.span,
+               "adaptive parameters ('" + p.name.text +
+                   "') belong to a later version of the engine");
+      continue;
+    }
+    if (!p.type.name.empty()) new_param(c, p);
+  }
+}
+
+/// The value of a parameter as a constant of its type, or nothing after a report.
+std::optional<NodePtr> Builder::value_of(uint32_t c, const ast::ProfileParam& p, uint32_t param) {
+  if (!p.value) return std::nullopt;
+  const ParamInfo& info = s.params[param];
+  Env env;
+  env.pack = refs[c].pack;
+  env.constant_only = true;
+  NodePtr node = check_expr(s, env, *p.value, &info.type);
+  if (is_error(node)) return std::nullopt;
+  if (node->op == ir::Op::kConstText && info.type.scalar == Scalar::kEnum) {
+    node = symbol_constant(s, literal_text(s, node), info.type, node->span);
+  } else {
+    node = coerce(s, node, info.type, "the parameter");
+  }
+  if (is_error(node)) return std::nullopt;
+  if (!is_constant(node)) {
+    s.report(Id::kNotConstant, p.value->span, "the value must be a constant");
+    return std::nullopt;
+  }
+  const auto v = constant_f64(node);
+  if (v && ((info.lo && *v < *info.lo) || (info.hi && *v > *info.hi))) {
+    auto& d = s.report(Id::kParameterRange, p.value->span,
+                       "'" + info.name + "' is outside of its range");
+    d.notes.push_back({info.span, "the range is declared here"});
+    return std::nullopt;
+  }
+  return node;
+}
+
+void Builder::set_param(uint32_t c, const ast::ProfileParam& p) {
+  if (p.adaptive || !p.value) return;
+  ClassPlan& plan = s.pack.classes[c];
+  std::optional<uint32_t> param;
+  for (uint32_t i = 0; i < s.params.size(); ++i) {
+    if (s.params[i].name == p.name.text) param = i;
+  }
+  const bool declares = !p.type.name.empty();
+  const bool inherited = param && plan.param_where[*param].line != 0;
+  if (declares && inherited) {
+    auto& d = s.report(Id::kDuplicateName, p.name.span,
+                       "parameter '" + p.name.text + "' is already inherited");
+    d.notes.push_back({s.params[*param].span, "declared here"});
+    d.help = "override it with: " + p.name.text + " = ..";
+    return;
+  }
+  if (!declares && !inherited) {
+    auto& d = s.report(Id::kUnknownParameter, p.name.span,
+                       "'" + p.name.text + "' is not a parameter that '" + plan.name +
+                           "' inherits");
+    std::vector<std::string> names;
+    for (uint32_t i = 0; i < s.params.size(); ++i) {
+      if (plan.param_where[i].line != 0) names.push_back(s.params[i].name);
+    }
+    suggest(d, p.name.text, names, p.name.span);
+    return;
+  }
+  if (!param) return;  // its type was not understood
+  const auto node = value_of(c, p, *param);
+  plan.param_where[*param] = s.where(p.name.span);
+  if (!node) return;
+  plan.params[*param] = static_cast<uint64_t>((*node)->imm);
+  plan.params_known[*param] = 1;
+}
+
+void Builder::check_matches(uint32_t c) {
+  const ast::ProfileDecl& d = *decls[c];
+  if (!d.matches) return;
+  Env env;
+  env.pack = refs[c].pack;
+  env.profile_match = true;
+  const NodePtr node = check_predicate(s, env, *d.matches);
+  if (!is_error(node)) s.pack.classes[c].matches = emit(s, node, d.name.text + ".matches");
+}
+
+void Builder::resolve_class(uint32_t c, int depth) {
+  if (state[c] != 0) return;
+  state[c] = 1;
+  const ast::ProfileDecl& d = *decls[c];
+  ClassPlan& plan = s.pack.classes[c];
+  plan.name = d.name.text;
+  plan.parent = static_cast<abi::ClassId>(c);
+  plan.abstract_class = d.abstract_profile;
+  plan.fallback = d.fallback;
+  plan.where = s.where(d.name.span);
+  plan.params.assign(s.params.size(), 0);
+  plan.params_known.assign(s.params.size(), 0);
+  plan.param_where.assign(s.params.size(), {});
+  if (!d.extends.empty()) {
+    const auto parent = resolve(s, s.profile_names, refs[c].pack, d.extends, Id::kUnknownProfile);
+    if (parent && state[*parent] == 1) {
+      s.report(Id::kInheritanceCycle, d.extends.span,
+               "profile '" + d.name.text + "' extends itself");
+    } else if (parent && depth >= kDepthMax) {
+      s.report(Id::kProfileDepth, d.extends.span, "profiles inherit at most 8 levels deep");
+    } else if (parent) {
+      resolve_class(*parent, depth + 1);
+      const ClassPlan& up = s.pack.classes[*parent];
+      plan.parent = static_cast<abi::ClassId>(*parent);
+      plan.depth = static_cast<uint16_t>(up.depth + 1);
+      plan.params = up.params;
+      plan.params_known = up.params_known;
+      plan.param_where = up.param_where;
+    }
+  }
+  for (const ast::ProfileParam& p : d.params) set_param(c, p);
+  state[c] = 2;
+}
+
+void check_fallback(State& s, const std::vector<const ast::ProfileDecl*>& decls) {
+  const ast::ProfileDecl* first = nullptr;
+  for (const ast::ProfileDecl* d : decls) {
+    if (!d->fallback) continue;
+    if (first != nullptr) {
+      auto& diag = s.report(Id::kFallbackCount, d->name.span, "a second fallback profile");
+      diag.notes.push_back({first->name.span, "the first one is here"});
+    } else {
+      first = d;
+    }
+    if (d->abstract_profile) {
+      s.report(Id::kAbstractUse, d->name.span, "the fallback cannot be abstract");
+    }
+  }
+  if (first == nullptr) {
+    auto& diag = s.report(Id::kFallbackCount, decls[0]->name.span,
+                          "no profile is the fallback for nodes that match none");
+    diag.help = "add: profile hw.unknown extends .. fallback { }";
+  }
+}
+
+}  // namespace
+
+void check_profiles(State& s) {
+  Builder b{s, {}, {}, {}};
+  b.order();
+  if (b.decls.empty()) {
+    ClassPlan plan;
+    plan.name = "default";
+    plan.fallback = true;
+    s.pack.classes.push_back(std::move(plan));
+    s.profiles.push_back(nullptr);
+    return;
+  }
+  check_fallback(s, b.decls);
+  b.state.assign(b.decls.size(), 0);
+  s.pack.classes.resize(b.decls.size());
+  s.profiles = b.decls;
+  for (uint32_t c = 0; c < b.decls.size(); ++c) b.declare_params(c);
+  for (uint32_t c = 0; c < b.decls.size(); ++c) b.resolve_class(c, 0);
+  for (uint32_t c = 0; c < b.decls.size(); ++c) b.check_matches(c);
+}
+
+}  // namespace reflex::sema

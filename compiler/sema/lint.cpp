@@ -1,0 +1,84 @@
+// Lints over the whole set (R2xx) and the constructs of later versions (R390).
+#include <algorithm>
+
+#include "compiler/sema/phases.h"
+
+namespace reflex::sema {
+
+namespace {
+
+void lint_unused(State& s, const Table& table, Id id, bool exported_counts) {
+  for (const Symbol& symbol : table.symbols) {
+    // What a pack exports may be read by packs that are not loaded now.
+    if (symbol.used || (exported_counts && symbol.visible)) continue;
+    s.report(id, symbol.span, table.what + " '" + symbol.name + "' is never used");
+  }
+}
+
+void lint_signals(State& s) {
+  std::vector<bool> read(s.pack.signals.size(), false);
+  for (const abi::EdgePlan& e : s.pack.edges) {
+    read[e.to] = true;
+    if (e.from_signal) read[e.from] = true;
+  }
+  for (const abi::IncidentPlan& i : s.pack.incidents) {
+    for (const abi::SignalId signal : i.open_signals) read[signal] = true;
+  }
+  for (const Symbol& symbol : s.signal_names.symbols) {
+    if (read[symbol.index] || symbol.used || s.signals[symbol.index].broken) continue;
+    s.report(Id::kUnreadSignal, symbol.span,
+             "no edge, incident or test reads signal '" + symbol.name + "'");
+  }
+}
+
+void lint_causes(State& s) {
+  std::vector<bool> explains(s.pack.causes.size(), false);
+  for (const abi::EdgePlan& e : s.pack.edges) {
+    if (!e.from_signal) explains[e.cause] = true;
+  }
+  for (const Symbol& symbol : s.cause_names.symbols) {
+    if (explains[symbol.index]) continue;
+    const bool external = s.causes[symbol.index].decl->external;
+    s.report(Id::kFaultWithoutEdges, symbol.span,
+             std::string(external ? "external cause '" : "fault '") + symbol.name +
+                 "' causes no signal: no verdict can name it");
+  }
+}
+
+}  // namespace
+
+void check_later(State& s) {
+  auto refuse = [&](Span span, const std::string& what) {
+    s.report(Id::kLaterVersion, span, what + " belong to a later version of the engine");
+  };
+  for_each<ast::OverlayDecl>(s, [&](DeclRef, const ast::OverlayDecl& d, const ast::Decl&) {
+    refuse(d.name.span, "overlays ('" + d.name.text + "')");
+  });
+  for_each<ast::VerdictRuleDecl>(
+      s, [&](DeclRef ref, const ast::VerdictRuleDecl& d, const ast::Decl&) {
+        refuse(d.name.span, "rules on verdicts ('" + d.name.text + "')");
+        resolve(s, s.incident_names, ref.pack, d.incident, Id::kUnknownIncident);
+      });
+  for_each<ast::SuppressDecl>(s, [&](DeclRef ref, const ast::SuppressDecl& d, const ast::Decl&) {
+    refuse(d.name.span, "suppressions ('" + d.name.text + "')");
+    for (const ast::Name& name : d.signals) {
+      resolve(s, s.signal_names, ref.pack, name, Id::kUnknownSignal);
+    }
+  });
+  for_each<ast::MaintenanceDecl>(
+      s, [&](DeclRef ref, const ast::MaintenanceDecl& d, const ast::Decl&) {
+        refuse(d.from.span, "maintenance declarations");
+        resolve(s, s.kind_names, ref.pack, d.from, Id::kUnknownKind);
+        resolve(s, s.kind_names, ref.pack, d.until, Id::kUnknownKind);
+      });
+}
+
+void lint(State& s) {
+  lint_unused(s, s.list_names, Id::kUnusedList, true);
+  lint_unused(s, s.macro_names, Id::kUnusedMacro, true);
+  lint_unused(s, s.feature_names, Id::kUnusedFeature, false);
+  lint_signals(s);
+  lint_causes(s);
+}
+
+}  // namespace reflex::sema

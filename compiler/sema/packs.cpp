@@ -1,0 +1,253 @@
+// Pack membership, imports and version ranges; see packs.h.
+#include "compiler/sema/packs.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <set>
+
+namespace reflex::sema {
+
+namespace {
+
+using source::Span;
+
+std::string folder_of(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string() : std::string(path.substr(0, slash));
+}
+
+std::string base_of(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+bool below_hwprofiles(std::string_view path) {
+  const std::string text = "/" + std::string(path);
+  return text.find("/hwprofiles/") != std::string::npos;
+}
+
+bool only_profiles(const ast::Module& module) {
+  return !module.decls.empty() &&
+         std::all_of(module.decls.begin(), module.decls.end(), [](const ast::Decl& d) {
+           return std::holds_alternative<ast::ProfileDecl>(d.node);
+         });
+}
+
+struct Version {
+  std::array<int64_t, 3> part{0, 0, 0};
+  int given = 0;
+  std::string pre;
+};
+
+Version parse_version(std::string_view text) {
+  Version v;
+  size_t i = 0;
+  while (i < text.size() && v.given < 3) {
+    int64_t n = 0;
+    const size_t start = i;
+    while (i < text.size() && std::isdigit(static_cast<unsigned char>(text[i])) && n < 1'000'000) {
+      n = n * 10 + (text[i++] - '0');
+    }
+    if (i == start) break;
+    v.part[static_cast<size_t>(v.given++)] = n;
+    if (i < text.size() && text[i] == '.') {
+      ++i;
+    } else {
+      break;
+    }
+  }
+  if (i < text.size() && text[i] == '-') v.pre = std::string(text.substr(i + 1));
+  return v;
+}
+
+int compare(const Version& a, const Version& b) {
+  if (a.part != b.part) return a.part < b.part ? -1 : 1;
+  if (a.pre.empty() != b.pre.empty()) return a.pre.empty() ? 1 : -1;
+  return a.pre.compare(b.pre);
+}
+
+/// Sets of files by owner: headed files first, then the head-less ones by their nearest owner.
+struct Grouping {
+  const source::SourceMap& sources;
+  const std::vector<ast::Module>& modules;
+  diag::Sink& sink;
+  PackSet out;
+  std::map<std::string, PackIndex> by_name;
+  std::map<std::string, PackIndex> by_folder;       // folder of a pack.rfx
+  std::map<std::string, std::vector<PackIndex>> headed_in;  // folder -> packs with a head there
+
+  [[nodiscard]] std::string path(uint32_t m) const {
+    return std::string(sources.path(modules[m].file));
+  }
+  void add_headed();
+  void add_headless();
+  PackIndex hw_pack();
+  void sort_packs();
+  void resolve_imports();
+  void check_cycles();
+};
+
+void Grouping::add_headed() {
+  for (uint32_t m = 0; m < modules.size(); ++m) {
+    if (!modules[m].head) continue;
+    const ast::PackHead& head = *modules[m].head;
+    const auto found = by_name.find(head.name.text);
+    if (found != by_name.end()) {
+      auto& d = sink.report(diag::Id::kDuplicatePack, head.name.span,
+                            "pack '" + head.name.text + "' is declared twice");
+      d.notes.push_back({out.packs[found->second].span, "first declared here"});
+      out.of_module[m] = found->second;
+      continue;
+    }
+    const auto index = static_cast<PackIndex>(out.packs.size());
+    out.packs.push_back({head.name.text, head.version, &head, head.name.span, {m}, {}});
+    by_name[head.name.text] = index;
+    out.of_module[m] = index;
+    const std::string file = path(m);
+    if (base_of(file) == "pack.rfx") by_folder[folder_of(file)] = index;
+    headed_in[folder_of(file)].push_back(index);
+  }
+}
+
+PackIndex Grouping::hw_pack() {
+  const auto found = by_name.find("hw");
+  if (found != by_name.end()) return found->second;
+  const auto index = static_cast<PackIndex>(out.packs.size());
+  out.packs.push_back({"hw", "", nullptr, {}, {}, {}});
+  by_name["hw"] = index;
+  return index;
+}
+
+void Grouping::add_headless() {
+  for (uint32_t m = 0; m < modules.size(); ++m) {
+    if (modules[m].head) continue;
+    const std::string file = path(m);
+    std::optional<PackIndex> owner;
+    for (std::string folder = folder_of(file); !owner;) {
+      const auto found = by_folder.find(folder);
+      if (found != by_folder.end()) owner = found->second;
+      if (folder.empty()) break;
+      folder = folder_of(folder);
+    }
+    if (!owner) {
+      const auto here = headed_in.find(folder_of(file));
+      if (here != headed_in.end() && here->second.size() == 1) owner = here->second[0];
+    }
+    if (!owner && (below_hwprofiles(file) || only_profiles(modules[m]))) owner = hw_pack();
+    if (!owner && modules[m].decls.empty()) continue;  // an empty file, or one that did not parse
+    if (!owner) {
+      auto& d = sink.report(diag::Id::kNoPackHead, {modules[m].file, 0, 0},
+                            "the file has no `pack` head and no pack.rfx stands above it");
+      d.help = "start it with: pack my.pack 1.0.0";
+      continue;
+    }
+    out.of_module[m] = *owner;
+    out.packs[*owner].modules.push_back(m);
+  }
+}
+
+void Grouping::sort_packs() {
+  std::vector<PackIndex> order(out.packs.size());
+  for (PackIndex i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin() + 1, order.end(), [&](PackIndex a, PackIndex b) {
+    return out.packs[a].name < out.packs[b].name;
+  });
+  std::vector<PackIndex> new_index(order.size());
+  std::vector<Pack> packs;
+  for (PackIndex i = 0; i < order.size(); ++i) {
+    new_index[order[i]] = i;
+    packs.push_back(std::move(out.packs[order[i]]));
+    std::sort(packs.back().modules.begin(), packs.back().modules.end());
+  }
+  out.packs = std::move(packs);
+  for (PackIndex& p : out.of_module) p = new_index[p];
+  for (auto& [name, index] : by_name) index = new_index[index];
+}
+
+void Grouping::resolve_imports() {
+  std::vector<std::string> names;
+  for (const auto& [name, index] : by_name) names.push_back(name);
+  for (Pack& pack : out.packs) {
+    if (pack.head == nullptr) continue;
+    for (const ast::Import& import : pack.head->imports) {
+      const auto found = by_name.find(import.pack.text);
+      if (found == by_name.end()) {
+        auto& d = sink.report(diag::Id::kUnknownPack, import.pack.span,
+                              "pack '" + import.pack.text + "' is not among the given paths");
+        const auto near = diag::did_you_mean(import.pack.text, names);
+        d.help = near ? "did you mean '" + *near + "'?"
+                      : "add the folder that holds its pack.rfx to the command line";
+        continue;
+      }
+      ImportRef ref{found->second, import.as.text, {}, import.span};
+      for (const ast::Name& name : import.only) ref.only.push_back(name.text);
+      const Pack& target = out.packs[found->second];
+      if (!version_satisfies(target.version, import.range)) {
+        auto& d = sink.report(diag::Id::kImportVersion, import.pack.span,
+                              "pack '" + target.name + "' is version " + target.version +
+                                  ", the import wants " + import.range);
+        d.notes.push_back({target.span, "this version is loaded"});
+      }
+      pack.imports.push_back(std::move(ref));
+    }
+  }
+}
+
+void Grouping::check_cycles() {
+  std::vector<int> state(out.packs.size(), 0);  // 0 new, 1 on the path, 2 done
+  std::vector<PackIndex> path_now;
+  // Depth is bounded by the number of packs; a pack set of thousands is not realistic.
+  auto visit = [&](auto&& self, PackIndex p) -> void {
+    state[p] = 1;
+    path_now.push_back(p);
+    for (const ImportRef& import : out.packs[p].imports) {
+      if (state[import.pack] == 0) self(self, import.pack);
+      if (state[import.pack] != 1) continue;
+      std::string text;
+      auto at = std::find(path_now.begin(), path_now.end(), import.pack);
+      for (; at != path_now.end(); ++at) text += out.packs[*at].name + " -> ";
+      sink.report(diag::Id::kImportCycle, import.span,
+                  "packs import each other in a circle: " + text + out.packs[import.pack].name);
+    }
+    path_now.pop_back();
+    state[p] = 2;
+  };
+  for (PackIndex p = 0; p < out.packs.size(); ++p) {
+    if (state[p] == 0) visit(visit, p);
+  }
+}
+
+}  // namespace
+
+bool version_satisfies(const std::string& version, const std::string& range) {
+  std::string r;
+  for (const char c : range) {
+    if (!std::isspace(static_cast<unsigned char>(c))) r += c;
+  }
+  if (r.empty()) return true;
+  const Version have = parse_version(version);
+  if (r.rfind(">=", 0) == 0) return compare(have, parse_version(r.substr(2))) >= 0;
+  if (r.rfind("==", 0) == 0) return compare(have, parse_version(r.substr(2))) == 0;
+  if (r[0] == '=') return compare(have, parse_version(r.substr(1))) == 0;
+  if (r[0] == '>') return compare(have, parse_version(r.substr(1))) > 0;
+  // "^3", "^1.4" and a bare "1.2": the same major version, at least this one.
+  const Version want = parse_version(r[0] == '^' ? r.substr(1) : r);
+  return have.pre.empty() && have.part[0] == want.part[0] && compare(have, want) >= 0;
+}
+
+PackSet group_packs(const source::SourceMap& sources, const std::vector<ast::Module>& modules,
+                    diag::Sink& sink) {
+  Grouping g{sources, modules, sink, {}, {}, {}, {}};
+  g.out.packs.push_back({"builtin", "", nullptr, {}, {}, {}});
+  g.out.of_module.assign(modules.size(), kBuiltinPack);
+  g.add_headed();
+  g.add_headless();
+  g.sort_packs();
+  g.resolve_imports();
+  g.check_cycles();
+  return std::move(g.out);
+}
+
+}  // namespace reflex::sema

@@ -1,0 +1,34 @@
+// The order of the checks; see sema.h.
+#include "compiler/sema/sema.h"
+
+#include "compiler/sema/phases.h"
+
+namespace reflex::sema {
+
+void analyze(const Input& input, diag::Sink& sink, Output& output) {
+  State s(input, sink, output);
+  output.pack.symbols = input.symbols;
+  collect_allows(s);
+  // Names first, then types that names need, then everything that reads them.
+  collect(s);
+  check_heads(s);
+  check_kinds(s);
+  check_lists(s);
+  check_profiles(s);
+  check_macros(s);
+  check_features(s);
+  check_signals(s);
+  check_causes(s);
+  check_edges(s);
+  check_cycles(s);
+  check_incidents(s);
+  check_decoders(s);
+  check_tests(s);
+  check_later(s);
+  check_limits(s);
+  lint(s);
+  report_unused_allows(s);
+  finish_leaves(s);
+}
+
+}  // namespace reflex::sema

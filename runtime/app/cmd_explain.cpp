@@ -1,0 +1,95 @@
+// `reflex explain`: one verdict of a verdict file as text, Markdown or JSON.
+#include <unistd.h>
+
+#include <fstream>
+#include <iostream>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "runtime/app/commands.h"
+#include "runtime/app/load_packs.h"
+#include "runtime/attribution/explain.h"
+
+namespace reflex::app {
+namespace {
+
+struct ExplainFlags {
+  std::string file;
+  std::string which;
+  std::string as = "text";
+  bool all = false;
+};
+
+bool is_wanted(const abi::Verdict& verdict, const std::string& which) {
+  return which.empty() || verdict.id == which || verdict.incident == which || verdict.job == which;
+}
+
+void print(const abi::Verdict& verdict, const ExplainFlags& flags, const CommonFlags& common) {
+  if (flags.as == "table") {
+    fmt::print("{}\n", attribution::to_table_row(verdict, common.color_on(STDOUT_FILENO)));
+  } else if (flags.as == "markdown") {
+    fmt::print("{}", attribution::to_markdown(verdict));
+  } else if (flags.as == "json" || common.format == "json") {
+    fmt::print("{}\n", attribution::to_json(verdict, false));
+  } else {
+    fmt::print("{}", attribution::to_text(verdict, common.color_on(STDOUT_FILENO)));
+  }
+}
+
+int run(const ExplainFlags& flags, const CommonFlags& common) {
+  std::ifstream file;
+  if (flags.file != "-") {
+    file.open(flags.file);
+    if (!file) {
+      print_error(common, fmt::format("cannot read {}", flags.file));
+      return kUsage;
+    }
+  }
+  std::istream& in = flags.file == "-" ? std::cin : file;
+  if (flags.as == "table") {
+    fmt::print("{}\n", attribution::table_header(common.color_on(STDOUT_FILENO)));
+  }
+  std::optional<abi::Verdict> last;
+  std::string line;
+  size_t number = 0;
+  size_t read = 0;
+  while (std::getline(in, line)) {
+    ++number;
+    if (line.empty()) continue;
+    auto verdict = attribution::from_json(line);
+    if (!verdict.ok()) {
+      print_error(common, fmt::format("{}:{}: {}", flags.file, number, verdict.error().message));
+      return kUsage;
+    }
+    ++read;
+    if (!is_wanted(verdict.value(), flags.which)) continue;
+    if (flags.all && verdict.value().final_revision) print(verdict.value(), flags, common);
+    // The last revision of what was asked for; a final one is never replaced by an earlier one.
+    last = std::move(verdict).value();
+  }
+  if (!last) {
+    print_error(common, read == 0 ? fmt::format("{} holds no verdict", flags.file)
+                                  : fmt::format("no verdict, incident or job '{}' among {} verdicts",
+                                                flags.which, read));
+    return kUsage;
+  }
+  if (!flags.all) print(*last, flags, common);
+  return kOk;
+}
+
+}  // namespace
+
+Command add_explain(CLI::App& app, const CommonFlags& common) {
+  auto flags = std::make_shared<ExplainFlags>();
+  auto* sub = app.add_subcommand("explain", "explain one verdict of a verdict file");
+  sub->add_option("file", flags->file, "verdict NDJSON as `run` wrote it; - is standard input")
+      ->required();
+  sub->add_option("which", flags->which, "verdict id, incident id or job (default: the last)");
+  sub->add_option("--as", flags->as, "text, markdown, json or table")
+      ->check(CLI::IsMember({"text", "markdown", "json", "table"}));
+  sub->add_flag("--all", flags->all, "every final verdict");
+  return [sub, flags, &common] { return sub->parsed() ? run(*flags, common) : -1; };
+}
+
+}  // namespace reflex::app

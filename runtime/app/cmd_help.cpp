@@ -1,0 +1,52 @@
+// `reflex help R105` and `reflex schema verdict`: reference from the tables.
+#include <fmt/format.h>
+
+#include "compiler/diag/diagnostic.h"
+#include "runtime/app/commands.h"
+#include "runtime/app/load_packs.h"
+#include "runtime/app/verdict_schema.h"
+
+namespace reflex::app {
+namespace {
+
+const char* severity_text(diag::Severity severity) {
+  return severity == diag::Severity::kError ? "error" : "warning";
+}
+
+int help_id(const std::string& text, const CommonFlags& common) {
+  if (text.empty()) {
+    for (const auto& row : diag::all_ids()) {
+      fmt::print("{}  {:<8} {}\n", diag::to_text(row.id), severity_text(row.severity), row.title);
+    }
+    return kOk;
+  }
+  const auto id = diag::parse_id(text);
+  if (!id) {
+    print_error(common, fmt::format("no diagnostic '{}': `reflex help` lists them", text));
+    return kUsage;
+  }
+  const auto& row = diag::info(*id);
+  fmt::print("{} ({}): {}\n\n  wrong:  {}\n  right:  {}\n", diag::to_text(row.id),
+             severity_text(row.severity), row.title, row.bad, row.good);
+  return kOk;
+}
+
+}  // namespace
+
+Command add_help_id(CLI::App& app, const CommonFlags& common) {
+  auto id = std::make_shared<std::string>();
+  auto* sub = app.add_subcommand("help", "what a diagnostic means, with an example");
+  sub->add_option("id", *id, "like R105; none lists all");
+  return [sub, id, &common] { return sub->parsed() ? help_id(*id, common) : -1; };
+}
+
+Command add_schema(CLI::App& app, const CommonFlags&) {
+  auto* sub = app.add_subcommand("schema", "print the JSON Schema of verdicts");
+  return [sub] {
+    if (!sub->parsed()) return -1;
+    fmt::print("{}", kVerdictSchema);
+    return static_cast<int>(kOk);
+  };
+}
+
+}  // namespace reflex::app

@@ -1,0 +1,33 @@
+// The commands of the `reflex` binary. Each adds itself to the command line and returns what runs.
+//
+// Exit codes (language.md B2): 0 ok, 1 findings, 2 invalid pack, 3 usage or I/O, 4 internal error.
+// stdout carries data only; everything said to a person about the run goes to stderr.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace reflex::app {
+
+enum ExitCode : int { kOk = 0, kFindings = 1, kInvalidPack = 2, kUsage = 3, kInternal = 4 };
+
+/// Flags that every command has.
+struct CommonFlags {
+  std::string format = "text";   // text | json
+  std::string color = "auto";    // auto | always | never
+  bool quiet = false;
+  [[nodiscard]] bool color_on(int fd) const;
+};
+
+using Command = std::function<int()>;
+
+Command add_check(CLI::App& app, const CommonFlags& common);
+Command add_test(CLI::App& app, const CommonFlags& common);
+Command add_run(CLI::App& app, const CommonFlags& common);
+Command add_explain(CLI::App& app, const CommonFlags& common);
+Command add_help_id(CLI::App& app, const CommonFlags& common);
+Command add_schema(CLI::App& app, const CommonFlags& common);
+
+}  // namespace reflex::app

@@ -1,0 +1,91 @@
+// Compiling for a command: see load_packs.h.
+#include "runtime/app/load_packs.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace reflex::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `hwprofiles` beside the packs or up to three levels above them, or in the current folder.
+std::vector<std::string> default_profiles(const std::vector<std::string>& packs) {
+  std::error_code ignored;
+  for (const auto& pack : packs) {
+    fs::path folder = fs::absolute(pack, ignored).lexically_normal();
+    for (const auto& part : folder) {
+      if (part == "hwprofiles") return {};  // given among the packs
+    }
+    for (int level = 0; level < 4 && folder.has_parent_path(); ++level) {
+      folder = folder.parent_path();
+      const fs::path candidate = folder / "hwprofiles";
+      if (fs::is_directory(candidate, ignored)) {
+        const fs::path relative = fs::relative(candidate, fs::current_path(ignored), ignored);
+        return {relative.empty() ? candidate.string() : relative.string()};
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+bool CommonFlags::color_on(int fd) const {
+  if (color == "always") return true;
+  return color == "auto" && isatty(fd) != 0 && std::getenv("NO_COLOR") == nullptr;
+}
+
+void print_error(const CommonFlags& common, const std::string& message) {
+  const bool color = common.color_on(STDERR_FILENO);
+  fmt::print(stderr, "{}reflex: error:{} {}\n", color ? "\x1b[1;31m" : "", color ? "\x1b[0m" : "",
+             message);
+}
+
+void print_note(const CommonFlags& common, const std::string& message) {
+  if (!common.quiet) fmt::print(stderr, "reflex: {}\n", message);
+}
+
+Loaded load_packs(const LoadRequest& request, const CommonFlags& common) {
+  Loaded loaded;
+  std::vector<std::string> paths = request.packs;
+  const auto profiles =
+      request.profiles.empty() ? default_profiles(request.packs) : request.profiles;
+  paths.insert(paths.end(), profiles.begin(), profiles.end());
+
+  compiler::Options options;
+  options.include_tests = request.include_tests;
+  options.compile_threads = request.compile_threads;
+  options.backend =
+      request.backend == "interp" ? compiler::Backend::kInterp : compiler::Backend::kJit;
+  auto compiled = compiler::compile(paths, options);
+  if (!compiled.ok()) {
+    print_error(common, compiled.error().message);
+    loaded.exit_code = compiled.error().exit_code;
+    return loaded;
+  }
+  loaded.compilation = std::move(compiled).value();
+  const auto diagnostics = loaded.compilation->sink.sorted();
+  if (common.format == "json") {
+    const std::string text = diag::render_json(diagnostics, loaded.compilation->sources);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  } else if (!diagnostics.empty() && !(common.quiet && !loaded.compilation->sink.has_errors())) {
+    diag::RenderOptions render;
+    render.color = common.color_on(STDERR_FILENO);
+    const std::string text = diag::render_text(diagnostics, loaded.compilation->sources, render);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+  if (loaded.compilation->sink.has_errors()) {
+    loaded.exit_code = kInvalidPack;
+  } else if (!loaded.compilation->pack) {
+    print_error(common, "the compiler gave no pack and no diagnostic; please report this");
+    loaded.exit_code = kInternal;
+  }
+  return loaded;
+}
+
+}  // namespace reflex::app

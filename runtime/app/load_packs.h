@@ -1,0 +1,33 @@
+// Loading packs for a command: find the profiles, compile, tell the diagnostics, pick the exit code.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/driver/compile.h"
+#include "runtime/app/commands.h"
+
+namespace reflex::app {
+
+struct LoadRequest {
+  std::vector<std::string> packs;
+  std::vector<std::string> profiles;   // empty: a folder `hwprofiles` near the packs, if any
+  bool include_tests = false;
+  std::string backend = "jit";         // jit | interp
+  unsigned compile_threads = 2;
+};
+
+struct Loaded {
+  std::unique_ptr<compiler::Compilation> compilation;  // null when nothing could be read
+  int exit_code = kOk;                                 // of the load: 0, 2 or 3
+};
+
+/// Prints diagnostics (text to stderr, JSON lines to stdout) and errors.
+Loaded load_packs(const LoadRequest& request, const CommonFlags& common);
+
+/// "reflex: error: ..." on stderr, in red on a terminal.
+void print_error(const CommonFlags& common, const std::string& message);
+void print_note(const CommonFlags& common, const std::string& message);
+
+}  // namespace reflex::app

@@ -1,0 +1,52 @@
+// The `reflex` command line. The only folder that links compiler and engine together.
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+#include <fmt/format.h>
+// Only the version macro; no LLVM code is used outside compiler/backend/jit.
+
+#include "runtime/app/commands.h"
+#include "runtime/app/load_packs.h"
+#include "runtime/engine/engine_version.h"
+
+namespace {
+
+int run(int argc, char** argv) {
+  using namespace reflex::app;
+  CLI::App app("Reflex: reads the events of a training cluster and names the faulty node.", "reflex");
+  CommonFlags common;
+  app.add_option("--format", common.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--color", common.color, "auto, always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_flag("-q,--quiet", common.quiet, "only data and errors");
+  app.set_version_flag("--version", fmt::format("reflex {} (dsl 1, llvm {})",
+                                                reflex::engine::kEngineVersion, REFLEX_LLVM_VERSION));
+  app.require_subcommand(1);
+  app.fallthrough();  // common flags may stand after the command too
+  const std::vector<Command> commands = {add_check(app, common),   add_test(app, common),
+                                         add_run(app, common),     add_explain(app, common),
+                                         add_help_id(app, common), add_schema(app, common)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? kOk : kUsage;
+  }
+  for (const auto& command : commands) {
+    if (const int code = command(); code >= 0) return code;
+  }
+  return kUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    // Exceptions do not cross folders; one that arrives here is a bug of ours (B2: exit 4).
+    std::fprintf(stderr, "reflex: internal error: %s (please report)\n", error.what());
+    return reflex::app::kInternal;
+  }
+}

@@ -1,0 +1,258 @@
+// Running a script and judging it: see test_runner.h.
+#include "runtime/app/test_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "runtime/app/test_expect.h"
+#include "runtime/app/test_script.h"
+#include "runtime/attribution/explain.h"
+#include "runtime/engine/engine.h"
+#include "runtime/stream/log_decoder.h"
+#include "runtime/stream/reorder.h"
+
+namespace reflex::app {
+namespace {
+
+struct Arrival {
+  int64_t at_ns = 0;
+  const ScriptItem* item = nullptr;
+};
+
+struct Variant {
+  std::string name;
+  std::vector<Arrival> arrivals;
+  unsigned threads = 1;
+  bool one_by_one = true;        // release after every item, or only at the end
+};
+
+std::vector<Arrival> in_order(const Script& script) {
+  std::vector<Arrival> arrivals;
+  for (const auto& item : script.items) arrivals.push_back({item.ts_ns + item.late_ns, &item});
+  std::stable_sort(arrivals.begin(), arrivals.end(),
+                   [](const Arrival& a, const Arrival& b) { return a.at_ns < b.at_ns; });
+  return arrivals;
+}
+
+/// A random arrival order in which nothing is late that was not late before.
+std::vector<Arrival> shuffled(const Script& script, int64_t lateness_ns, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<Arrival> arrivals;
+  for (const auto& item : script.items) {
+    const auto delay =
+        static_cast<int64_t>(random() % static_cast<uint64_t>(std::max<int64_t>(1, lateness_ns)));
+    arrivals.push_back({item.ts_ns + (item.late_ns > 0 ? item.late_ns : delay), &item});
+  }
+  std::stable_sort(arrivals.begin(), arrivals.end(),
+                   [](const Arrival& a, const Arrival& b) { return a.at_ns < b.at_ns; });
+  return arrivals;
+}
+
+class Session {
+ public:
+  Session(std::shared_ptr<const abi::CompiledPack> pack, const Script& script)
+      : pack_(std::move(pack)), script_(script) {}
+
+  Result<Observed> run(const Variant& variant) {
+    engine::EngineOptions options;
+    options.threads = variant.threads;
+    options.near_misses = true;
+    engine::EngineSinks sinks;
+    sinks.verdict = [this](abi::Verdict&& v) { observed_.verdicts.push_back(std::move(v)); };
+    sinks.firing = [this](const abi::Firing& f) { observed_.firings.push_back(f); };
+    auto created = engine::Engine::create(pack_, options, sinks);
+    if (!created.ok()) return created.error();
+    engine_ = std::move(created).value();
+    place();
+    stream::ReorderOptions reorder_options;
+    reorder_options.lateness_ns = pack_->clock.lateness_ns;
+    reorder_options.idle_after_ns = pack_->clock.idle_after_ns;
+    stream::Reorder reorder(pack_, reorder_options);
+    source_ = pack_->symbols->intern("test");
+    reorder.add_source(source_, /*is_log=*/true);  // the script's order breaks ties
+    stream::Released released;
+    for (const Arrival& arrival : variant.arrivals) {
+      reorder.push(decode(*arrival.item));
+      if (!variant.one_by_one) continue;
+      reorder.release(released);
+      feed(released);
+    }
+    reorder.finish(released);
+    feed(released);
+    engine_->finish();
+    observed_.counters.add(reorder.counters());
+    observed_.near_misses = engine_->near_misses();
+    observed_.unplaced = engine_->triggers_unplaced();
+    return std::move(observed_);
+  }
+
+ private:
+  void place() {
+    auto& symbols = *pack_->symbols;
+    for (const auto& node : script_.nodes) {
+      topology::Labels labels;
+      for (const auto& [key, value] : node.labels) {
+        labels.emplace_back(symbols.intern(key), symbols.intern(value));
+      }
+      if (!node.profile.empty()) {
+        labels.emplace_back(symbols.intern("reflex.profile"), symbols.intern(node.profile));
+      }
+      engine_->topology().set_labels(symbols.intern(node.name), kNoTimeNs + 1, std::move(labels));
+    }
+    for (const auto& job : script_.jobs) {
+      std::vector<SymbolId> nodes;
+      for (const auto& name : job.nodes) nodes.push_back(symbols.intern(name));
+      engine_->topology().start_job(symbols.intern(job.name), job.start_ns, std::move(nodes));
+    }
+    engine_->coverage().assume_all();
+    for (const auto& gap : script_.gaps) {
+      engine_->coverage().add_gap(symbols.intern(gap.node), gap.from_ns, gap.to_ns);
+    }
+  }
+
+  stream::RecordBatch decode(const ScriptItem& item) {
+    stream::RecordBatch batch;
+    const auto on_reject = [this](const stream::RejectedLine& line) {
+      observed_.rejects.push_back(
+          fmt::format("{}: {} [{}]", stream::to_text(line.reason), line.detail, line.text));
+    };
+    // simdjson reads past the end; the decoders ask for 64 bytes.
+    padded_.assign(item.text);
+    padded_.append(64, '\0');
+    const std::string_view text(padded_.data(), item.text.size());
+    if (item.is_log) {
+      stream::LogOptions options;
+      options.year = 2026;
+      options.base_ns = item.ts_ns;
+      stream::LogDecoder decoder(pack_, pack_->symbols->intern(item.node), source_, options,
+                                 on_reject);
+      decoder.decode(text, item.seq * kLinesPerItem, batch);
+      decoder.finish(batch);
+      observed_.counters.add(decoder.counters());
+    } else {
+      stream::NdjsonDecoder decoder(pack_, on_reject);
+      decoder.decode(text, source_, item.seq * kLinesPerItem, batch);
+      observed_.counters.add(decoder.counters());
+    }
+    return batch;
+  }
+
+  void feed(const stream::Released& released) {
+    engine_->count_late(released.late);
+    observed_.late += released.late.size();
+    if (!released.records.empty()) {
+      engine_->process(released.records, released.records.back()->ts_ns);
+    }
+    if (released.watermark_ns < INT64_MAX && released.watermark_ns > kTestEpochNs - kNsPerDay &&
+        (released.records.empty() || released.watermark_ns > released.records.back()->ts_ns)) {
+      engine_->process({}, released.watermark_ns);
+    }
+  }
+
+  // Why: seq orders ties; one raw text may hold many lines.
+  static constexpr uint64_t kLinesPerItem = 100'000;
+  std::shared_ptr<const abi::CompiledPack> pack_;
+  const Script& script_;
+  std::unique_ptr<engine::Engine> engine_;
+  SymbolId source_ = kNoSymbol;
+  std::string padded_;
+  Observed observed_;
+};
+
+std::string fingerprint(const abi::CompiledPack& pack, const Observed& observed) {
+  std::string text;
+  for (const auto& f : observed.firings) {
+    text += fmt::format("{} {} {} {} {}\n", f.ts_ns, pack.signals[f.signal].name,
+                        entity_text(pack, f.entity), static_cast<int>(f.change), f.onset_ns);
+  }
+  for (const auto& v : observed.verdicts) text += attribution::to_json(v, false) + "\n";
+  return text;
+}
+
+std::string first_difference(const std::string& a, const std::string& b) {
+  size_t begin = 0;
+  size_t i = 0;
+  for (; i < std::min(a.size(), b.size()) && a[i] == b[i]; ++i) {
+    if (a[i] == '\n') begin = i + 1;
+  }
+  const auto line = [&](const std::string& s) {
+    return begin < s.size() ? s.substr(begin, std::min<size_t>(300, s.find('\n', begin) - begin))
+                            : std::string("(nothing)");
+  };
+  return fmt::format("  in order: {}\n  variant:  {}\n", line(a), line(b));
+}
+
+std::vector<Variant> variants_of(const Script& script, int64_t lateness_ns,
+                                 const TestOptions& options) {
+  std::vector<Variant> variants;
+  const unsigned shuffles = std::max(script.shuffles, options.matrix ? 3u : 0u);
+  for (unsigned i = 0; i < shuffles; ++i) {
+    const uint64_t seed = options.shuffle_seed * 1000 + i;
+    variants.push_back({fmt::format("shuffle seed {}", seed), shuffled(script, lateness_ns, seed)});
+  }
+  if (options.matrix) {
+    variants.push_back({"one batch", in_order(script), 1, false});
+    variants.push_back({"2 threads", in_order(script), 2, true});
+  }
+  return variants;
+}
+
+void check_variants(const abi::CompiledPack& pack, const Script& script,
+                    std::shared_ptr<const abi::CompiledPack> shared, const Observed& base,
+                    const TestOptions& options, TestOutcome& outcome) {
+  const std::string expected = fingerprint(pack, base);
+  for (const auto& variant : variants_of(script, pack.clock.lateness_ns, options)) {
+    auto observed = Session(shared, script).run(variant);
+    if (!observed.ok()) {
+      outcome.report += observed.error().message + "\n";
+      continue;
+    }
+    const std::string got = fingerprint(pack, observed.value());
+    if (got == expected) continue;
+    outcome.report += fmt::format("{}: error: the result depends on arrival ({})\n{}", outcome.place,
+                                  variant.name, first_difference(expected, got));
+    return;
+  }
+}
+
+}  // namespace
+
+TestOutcome run_test(const compiler::Compilation& compilation, const ast::Module& module,
+                     const ast::Decl& decl, const TestOptions& options) {
+  const auto started = std::chrono::steady_clock::now();
+  const auto& test = std::get<ast::TestDecl>(decl.node);
+  TestOutcome outcome;
+  outcome.title = test.title;
+  const auto at = compilation.sources.locate(module.file, decl.span.begin);
+  outcome.place =
+      fmt::format("{}:{}:{}", compilation.sources.path(module.file), at.line, at.column);
+  auto script = build_script(test, *compilation.pack);
+  if (!script.ok()) {
+    outcome.report = fmt::format("{}: error: {}\n", outcome.place, script.error().message);
+    return outcome;
+  }
+  auto observed = Session(compilation.pack, script.value()).run({"in order", in_order(script.value())});
+  if (!observed.ok()) {
+    outcome.report = observed.error().message + "\n";
+    return outcome;
+  }
+  judge(compilation, module, test, observed.value(), outcome);
+  check_variants(*compilation.pack, script.value(), compilation.pack, observed.value(), options,
+                 outcome);
+  if (outcome.expectations == 0) {
+    outcome.report += fmt::format("{}: error: no expectation ran\n", outcome.place);
+  }
+  outcome.passed = outcome.report.empty();
+  if (!outcome.passed || options.verbose) {
+    outcome.report += timeline(*compilation.pack, observed.value());
+  }
+  outcome.milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
+  return outcome;
+}
+
+}  // namespace reflex::app

@@ -1,0 +1,32 @@
+// TestRunner: runs `test` blocks on a virtual clock and checks their expectations (A12).
+//
+// A test fails when an expectation does not hold, when no expectation ran, when its input is
+// rejected, or when a shuffled arrival order changes any firing or verdict. Deterministic.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/driver/compile.h"
+
+namespace reflex::app {
+
+struct TestOptions {
+  bool matrix = false;           // every test also batch 1, 3 shuffles and 2 threads
+  uint64_t shuffle_seed = 1;
+  bool verbose = false;
+};
+
+struct TestOutcome {
+  std::string title;
+  std::string place;             // file:line:col
+  bool passed = false;
+  size_t expectations = 0;
+  double milliseconds = 0;
+  std::string report;            // what failed, with the timeline and the verdict
+};
+
+TestOutcome run_test(const compiler::Compilation& compilation, const ast::Module& module,
+                     const ast::Decl& decl, const TestOptions& options);
+
+}  // namespace reflex::app

@@ -1,0 +1,224 @@
+// Test blocks -> timed input: see test_script.h.
+#include "runtime/app/test_script.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/time.h"
+
+namespace reflex::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int64_t repeat_count(const ast::Expr* expr) { return expr ? std::max<int64_t>(1, expr->int_value) : 1; }
+
+/// A literal of the script as the JSON value that a monitoring system would send.
+Json json_of(const ast::Expr& expr) {
+  switch (expr.kind) {
+    case ast::ExprKind::kInt:
+      if (expr.unit_text == "%") return static_cast<double>(expr.int_value) / 100.0;
+      return expr.int_value;
+    case ast::ExprKind::kReal:
+      return expr.unit_text == "%" ? expr.real_value / 100.0 : expr.real_value;
+    case ast::ExprKind::kDuration:
+      return static_cast<double>(expr.int_value) / static_cast<double>(kNsPerSecond);
+    case ast::ExprKind::kBool: return expr.int_value != 0;
+    case ast::ExprKind::kNegate: {
+      Json inner = json_of(*expr.args.at(0));
+      if (inner.is_number_integer()) return -inner.get<int64_t>();
+      if (inner.is_number()) return -inner.get<double>();
+      return inner;
+    }
+    case ast::ExprKind::kList: {
+      Json list = Json::array();
+      for (const auto& item : expr.args) list.push_back(json_of(*item));
+      return list;
+    }
+    default: return expr.text;
+  }
+}
+
+class Builder {
+ public:
+  Builder(const ast::TestDecl& test, const abi::CompiledPack& pack) : test_(test), pack_(pack) {}
+
+  Result<Script> build() {
+    for (const auto& nodes : test_.nodes) add_nodes(nodes);
+    for (const auto& job : test_.jobs) add_job(job);
+    for (const auto& gap : test_.gaps) {
+      for (const auto& node : expand_target(gap.target)) {
+        script_.gaps.push_back({node, at(gap.from.get()), at(gap.to.get())});
+      }
+    }
+    for (const auto& event : test_.events) {
+      if (auto status = add_event(event); !status.ok()) return status.error();
+    }
+    std::stable_sort(script_.items.begin(), script_.items.end(),
+                     [](const ScriptItem& a, const ScriptItem& b) { return a.ts_ns < b.ts_ns; });
+    // Why: ties keep the order of the script, as lines of one source do.
+    for (size_t i = 0; i < script_.items.size(); ++i) script_.items[i].seq = i + 1;
+    script_.shuffles = test_.shuffle ? static_cast<unsigned>(test_.shuffle->int_value) : 0;
+    return std::move(script_);
+  }
+
+ private:
+  static int64_t at(const ast::Expr* expr) { return kTestEpochNs + script_offset_ns(expr); }
+
+  void add_nodes(const ast::TestDecl::Nodes& nodes) {
+    for (const auto& name : expand_target(nodes.target)) {
+      ScriptNode node{name, nodes.profile.text, {}};
+      for (const auto& [key, value] : nodes.labels) {
+        const Json json = json_of(*value);
+        node.labels.emplace_back(key.text,
+                                 json.is_string() ? json.get<std::string>() : json.dump());
+      }
+      script_.nodes.push_back(std::move(node));
+    }
+  }
+
+  void add_job(const ast::TestDecl::Job& job) {
+    ScriptJob entry{job.name.text, {}, job.at ? at(job.at.get()) : kNoTimeNs + 1};
+    for (const auto& target : job.nodes) {
+      for (auto& node : expand_target(target)) entry.nodes.push_back(std::move(node));
+    }
+    script_.jobs.push_back(std::move(entry));
+  }
+
+  Status add_event(const ast::TestDecl::Event& event) {
+    const int64_t first = at(event.at.get());
+    const int64_t last = event.until ? at(event.until.get()) : first;
+    const int64_t every = event.every ? event.every->int_value : 0;
+    if (last > first && every <= 0) {
+      return Error{"a range of times needs `every D`: `at 0h..20h every 5h: ...`", 2};
+    }
+    const int64_t repeat_every = event.repeat_every ? event.repeat_every->int_value : 0;
+    for (int64_t t = first; t <= last; t += std::max<int64_t>(every, 1)) {
+      for (int64_t r = 0; r < repeat_count(event.repeat.get()); ++r) {
+        if (auto status = add_occurrence(event, t + r * repeat_every); !status.ok()) return status;
+      }
+      if (every <= 0) break;
+    }
+    return ok_status();
+  }
+
+  Status add_occurrence(const ast::TestDecl::Event& event, int64_t ts_ns) {
+    return event.kind.text == "log" ? add_log(event, ts_ns) : add_structured(event, ts_ns);
+  }
+
+  Status add_log(const ast::TestDecl::Event& event, int64_t ts_ns) {
+    for (const auto& target : event.targets) {
+      for (const auto& node : expand_target(target)) {
+        ScriptItem item = item_at(event, ts_ns);
+        item.is_log = true;
+        item.node = node;
+        item.text = event.log_text;
+        for (size_t p; (p = item.text.find("$node")) != std::string::npos;) {
+          item.text.replace(p, 5, node);
+        }
+        if (item.text.empty() || item.text.back() != '\n') item.text += '\n';
+        script_.items.push_back(std::move(item));
+      }
+    }
+    return ok_status();
+  }
+
+  static ScriptItem item_at(const ast::TestDecl::Event& event, int64_t ts_ns) {
+    ScriptItem item;
+    item.ts_ns = ts_ns;
+    item.late_ns = event.late ? event.late->int_value : 0;
+    item.span = event.span;
+    return item;
+  }
+
+  [[nodiscard]] const abi::KindSchema* kind_named(const std::string& name) const {
+    for (const auto& kind : pack_.kinds) {
+      if (kind.name == name) return &kind;
+      if (std::find(kind.alias_names.begin(), kind.alias_names.end(), name) !=
+          kind.alias_names.end()) {
+        return &kind;
+      }
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] bool is_job(const std::string& name) const {
+    return std::any_of(test_.jobs.begin(), test_.jobs.end(),
+                       [&](const auto& job) { return job.name.text == name; });
+  }
+
+  /// The field that the part after '/' names: the first key besides node and job.
+  static std::string sub_field(const abi::KindSchema& kind) {
+    for (const auto& field : kind.fields) {
+      if (field.is_key && field.name != "node" && field.name != "job") return field.name;
+    }
+    for (const auto& field : kind.fields) {
+      if (field.name == "gpu" || field.name == "nic") return field.name;
+    }
+    return "";
+  }
+
+  Status add_structured(const ast::TestDecl::Event& event, int64_t ts_ns) {
+    const abi::KindSchema* kind = kind_named(event.kind.text);
+    if (!kind) return Error{fmt::format("no event kind '{}'", event.kind.text), 2};
+    Json base;
+    base["ts"] = to_rfc3339(EventTime{ts_ns});
+    base["kind"] = event.kind.text;
+    for (const auto& [name, value] : event.fields) base[name.text] = json_of(*value);
+    std::vector<Json> lines;
+    for (const auto& target : event.targets) {
+      if (is_job(target.base) && !target.ranged && target.sub.empty()) {
+        base["job"] = target.base;
+        for (auto& line : lines) line["job"] = target.base;
+        continue;
+      }
+      for (const auto& node : expand_target(target)) {
+        Json line = base;
+        line["node"] = node;
+        if (!target.sub.empty()) {
+          const std::string field = sub_field(*kind);
+          if (field.empty()) {
+            return Error{fmt::format("'{}': kind {} has no key besides its node", target.text,
+                                     kind->name), 2};
+          }
+          line[field] = json_of(*target.sub.front());
+        }
+        lines.push_back(std::move(line));
+      }
+    }
+    if (lines.empty()) lines.push_back(base);
+    for (auto& line : lines) {
+      ScriptItem item = item_at(event, ts_ns);
+      item.text = line.dump() + "\n";
+      script_.items.push_back(std::move(item));
+    }
+    return ok_status();
+  }
+
+  const ast::TestDecl& test_;
+  const abi::CompiledPack& pack_;
+  Script script_;
+};
+
+}  // namespace
+
+int64_t script_offset_ns(const ast::Expr* expr) {
+  if (!expr) return 0;
+  if (expr->kind == ast::ExprKind::kNegate) return -script_offset_ns(expr->args.at(0).get());
+  return expr->int_value;  // kDuration in ns; a bare 0 is 0
+}
+
+std::vector<std::string> expand_target(const ast::TestTarget& target) {
+  if (!target.ranged) return {target.base};
+  std::vector<std::string> names;
+  for (int64_t i = target.lo; i <= target.hi; ++i) names.push_back(fmt::format("{}{}", target.base, i));
+  return names;
+}
+
+Result<Script> build_script(const ast::TestDecl& test, const abi::CompiledPack& pack) {
+  return Builder(test, pack).build();
+}
+
+}  // namespace reflex::app

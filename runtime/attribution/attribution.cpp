@@ -1,0 +1,141 @@
+// Graph: composes field, ranking and explanation into a verdict; look-back bounds; counterfactuals.
+#include "runtime/attribution/attribution.h"
+
+#include <algorithm>
+
+#include "runtime/attribution/counterfactual.h"
+#include "runtime/attribution/ranking.h"
+
+namespace reflex::attribution {
+namespace {
+
+// Why: nodes below 1 % are only listed to fill the first five rows of a table.
+constexpr double kNodeListedP = 0.01;
+constexpr size_t kNodesListedMin = 5;
+
+class GraphOfPack final : public Graph {
+ public:
+  GraphOfPack(std::shared_ptr<const abi::CompiledPack> pack, CauseGraph graph)
+      : pack_(std::move(pack)), graph_(std::move(graph)) {
+    measure_windows();
+  }
+
+  abi::Verdict attribute(const Input& input) const override {
+    RFX_CHECK(input.plan != nullptr && input.observed != nullptr);
+    const EvidenceField field(*pack_, graph_, input, {});
+    Scorer scorer(field, graph_);
+    const size_t listed = std::max<size_t>(input.hypotheses_max, 1);
+    const Ranking r = rank(field, graph_, scorer, listed);
+    abi::Verdict v;
+    v.job = std::string(pack_->symbols->name(input.job));
+    v.ts_ns = input.now_ns;
+    v.opened_ns = input.opened_ns;
+    v.incident_type = input.plan->name;
+    v.answer = r.answer;
+    v.level = r.level;
+    v.culprits = r.culprits;
+    v.external = r.external;
+    for (const auto& row : field.rows()) v.job_node_count += row.view->in_job ? 1 : 0;
+    list_hypotheses(r, scorer, listed, v);
+    list_nodes(field, r, scorer, v);
+    v.counterfactual = counterfactuals(*pack_, graph_, field, scorer, r);
+    return v;
+  }
+
+  int64_t lookback_ns(abi::SignalId signal) const override { return lookback_[signal]; }
+  int64_t lookahead_ns(abi::SignalId signal) const override { return lookahead_[signal]; }
+
+ private:
+  void list_hypotheses(const Ranking& r, Scorer& scorer, size_t listed, abi::Verdict& v) const {
+    bool none_listed = false;
+    const auto add_none = [&] {
+      abi::Hypothesis none;
+      none.p = r.p_none;
+      v.hypotheses.push_back(std::move(none));
+      none_listed = true;
+    };
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < r.sorted; ++i) order.push_back(i);
+    // Accepted further culprits are listed however many rivals stand before them.
+    for (uint32_t row : r.culprit_rows) {
+      const uint32_t best = r.node_best[row];
+      if (best >= r.sorted && order.size() < listed + r.culprit_rows.size()) order.push_back(best);
+    }
+    for (uint32_t i : order) {
+      const Candidate& c = r.candidates[i];
+      if (!none_listed && c.log_odds < 0) add_none();
+      abi::Hypothesis h = scorer.explain(c);
+      h.p = r.p[i];
+      v.hypotheses.push_back(std::move(h));
+    }
+    if (!none_listed) add_none();
+  }
+
+  void list_nodes(const EvidenceField& field, const Ranking& r, const Scorer& scorer,
+                  abi::Verdict& v) const {
+    std::vector<uint32_t> rows;
+    for (uint32_t i = 0; i < r.node_p.size(); ++i) {
+      if (r.node_best[i] != kNoNode) rows.push_back(i);
+    }
+    const auto before = [&](uint32_t a, uint32_t b) {
+      return r.node_p[a] != r.node_p[b] ? r.node_p[a] > r.node_p[b] : a < b;
+    };
+    const size_t firm = static_cast<size_t>(std::count_if(
+        rows.begin(), rows.end(), [&](uint32_t i) { return r.node_p[i] >= kNodeListedP; }));
+    const size_t count = std::min(rows.size(), std::max(firm, kNodesListedMin));
+    std::partial_sort(rows.begin(), rows.begin() + count, rows.end(), before);
+    for (size_t i = 0; i < count; ++i) {
+      const Candidate& best = r.candidates[r.node_best[rows[i]]];
+      const double p = r.node_p[rows[i]];
+      abi::NodeProbability n;
+      n.node = std::string(field.rows()[rows[i]].name);
+      n.p = p;
+      if (p >= field.input().plan->confirm) n.level = "confirmed";
+      else if (p >= field.input().plan->suspect) n.level = "suspected";
+      n.top_cause = pack_->causes[best.cause].name;
+      n.top_entity = best.alike.empty() ? scorer.entity_text(best) : n.node;
+      v.nodes.push_back(std::move(n));
+    }
+  }
+
+  // A cause begins at t with opening in [t + lo, t + hi] of some edge of it; its other children
+  // follow within their own windows. Parents of children explain them away, so they count too.
+  void measure_windows() {
+    lookback_.assign(pack_->signals.size(), 0);
+    lookahead_.assign(pack_->signals.size(), 0);
+    for (const auto& edges : graph_.cause_edges) {
+      int64_t latest = 0;
+      for (uint32_t e : edges) latest = std::max(latest, pack_->edges[e].lag_hi_ns);
+      for (uint32_t i : edges) {
+        const abi::EdgePlan& e = pack_->edges[i];
+        lookback_[e.to] = std::max(lookback_[e.to], latest - e.lag_lo_ns);
+        lookahead_[e.to] = std::max(lookahead_[e.to], e.lag_hi_ns);
+      }
+    }
+    for (auto it = graph_.signal_order.rbegin(); it != graph_.signal_order.rend(); ++it) {
+      for (uint32_t i : graph_.parent_edges[*it]) {
+        const abi::EdgePlan& e = pack_->edges[i];
+        lookback_[e.from] = std::max(lookback_[e.from],
+                                     lookback_[*it] + std::max<int64_t>(0, e.lag_hi_ns));
+        lookahead_[e.from] = std::max(lookahead_[e.from],
+                                      lookahead_[*it] + std::max<int64_t>(0, -e.lag_lo_ns));
+      }
+    }
+  }
+
+  std::shared_ptr<const abi::CompiledPack> pack_;
+  CauseGraph graph_;
+  std::vector<int64_t> lookback_;
+  std::vector<int64_t> lookahead_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Graph>> Graph::build(std::shared_ptr<const abi::CompiledPack> pack) {
+  Result<CauseGraph> graph = build_cause_graph(*pack);
+  if (!graph) return Error(graph.error());
+  return std::unique_ptr<Graph>(
+      std::make_unique<GraphOfPack>(std::move(pack), std::move(graph).value()));
+}
+
+}  // namespace reflex::attribution

@@ -1,0 +1,111 @@
+// EvidenceField: the evidence of one incident, indexed by (signal, node), with what the observed
+// parent signals already explain of each episode.
+//
+// Contract: borrows the pack, the graph and the Input; lives for one verdict. All orders are by
+// name. `skip[i]` leaves out Input::evidence[i] (counterfactuals).
+// Cost: O(E log E) for E episodes; observed() is asked at most once per (signal, node).
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/attribution/attribution.h"
+#include "runtime/attribution/cause_graph.h"
+
+namespace reflex::attribution {
+
+inline constexpr uint32_t kNoNode = 0xffffffffu;
+
+/// One episode as evidence: active during [onset_ns, last_ns].
+struct Span {
+  int64_t onset_ns = 0;
+  int64_t last_ns = 0;       // last time that it was seen (not last + holds)
+  double survive = 1;        // product of (1 - p) over the observed parent signals
+  uint32_t node = kNoNode;   // row; kNoNode for signals without a node key
+  uint32_t evidence = 0;     // index into Input::evidence
+  uint32_t episode = 0;
+};
+
+/// Whether a span overlaps the lag window of a hypothesis that began at `t_ns`; bounds inside.
+inline bool in_window(const Span& s, const abi::EdgePlan& e, int64_t t_ns) {
+  return s.onset_ns <= t_ns + e.lag_hi_ns && s.last_ns >= t_ns + e.lag_lo_ns;
+}
+
+/// Benign chance of the edge's signal in the edge's window.
+double leak_of(const abi::CompiledPack& pack, const abi::EdgePlan& edge);
+/// Strength of an edge towards a target of hardware class `c` (weights turned into strengths).
+double strength_of(const abi::CompiledPack& pack, const abi::EdgePlan& edge, abi::ClassId c);
+
+class EvidenceField {
+ public:
+  struct Row {
+    const NodeView* view = nullptr;
+    std::string_view name;
+  };
+
+  EvidenceField(const abi::CompiledPack& pack, const CauseGraph& graph, const Input& input,
+                const std::vector<uint8_t>& skip);
+
+  [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
+  [[nodiscard]] const Input& input() const { return input_; }
+  [[nodiscard]] const abi::CompiledPack& pack() const { return pack_; }
+  [[nodiscard]] uint32_t row_of(SymbolId node) const;
+  /// All spans of a signal by (node, onset, entity).
+  [[nodiscard]] std::span<const Span> spans(abi::SignalId signal) const;
+  [[nodiscard]] std::span<const Span> spans(abi::SignalId signal, uint32_t row) const;
+  [[nodiscard]] bool observed(abi::SignalId signal, uint32_t row) const;
+  [[nodiscard]] bool keyed_by_node(abi::SignalId signal) const { return by_node_[signal] != 0; }
+  [[nodiscard]] const Evidence& evidence(const Span& s) const {
+    return input_.evidence[s.evidence];
+  }
+  [[nodiscard]] const Evidence::Episode& episode(const Span& s) const {
+    return input_.evidence[s.evidence].episodes[s.episode];
+  }
+  /// "n3/5", "tor t1", "job j1".
+  [[nodiscard]] std::string entity_text(const abi::EntityKey& key) const;
+  /// Names of the parent edges that are active for a span: "hot_gpu on n3".
+  [[nodiscard]] std::vector<std::string> parents_text(abi::SignalId signal, const Span& s) const;
+  /// The value of key `name` of an entity; false when its kind has no such key.
+  [[nodiscard]] bool key_value(const abi::EntityKey& key, std::string_view name,
+                               uint64_t* value) const;
+  /// Keys other than node that both have are equal.
+  [[nodiscard]] bool compatible(const abi::EntityKey& a, const abi::EntityKey& b) const;
+  /// A rack or tor that the key names is the row's own.
+  [[nodiscard]] bool same_place(const abi::EntityKey& key, uint32_t row) const;
+
+ private:
+  struct SignalSpans {
+    std::vector<Span> spans;
+    std::vector<uint32_t> begin;  // [row] first span, size rows + 1; empty: no evidence on nodes
+    // For "did any node but one fire": by onset, the two largest last_ns of distinct nodes so far.
+    struct Prefix {
+      int64_t onset_ns;
+      int64_t last_ns[2];
+      uint32_t node[2];
+      uint32_t span[2];
+    };
+    std::vector<Prefix> prefix;
+    mutable std::vector<uint8_t> observed;  // [row] 0 not asked, 1 no, 2 yes
+  };
+
+  void add_rows();
+  void add_spans(const std::vector<uint8_t>& skip);
+  void add_prefix(SignalSpans& s);
+  void add_parents(const CauseGraph& graph);
+  /// The span that makes parent edge `e` active for `child`; null when none does.
+  [[nodiscard]] const Span* active_parent(const abi::EdgePlan& e, const Span& child) const;
+  [[nodiscard]] const Span* parent_on(const abi::EdgePlan& e, const Span& child,
+                                      std::span<const Span> spans, bool same_entity) const;
+  [[nodiscard]] bool episode_before(const Evidence::Episode& a, const Evidence::Episode& b) const;
+
+  const abi::CompiledPack& pack_;
+  const CauseGraph& graph_;
+  const Input& input_;
+  std::vector<Row> rows_;
+  std::vector<uint8_t> by_node_;
+  std::vector<uint32_t> row_of_symbol_;
+  std::vector<SignalSpans> signals_;
+};
+
+}  // namespace reflex::attribution

@@ -1,0 +1,189 @@
+// A verdict for a terminal: the answer, the nodes, and a contribution table for each hypothesis.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "runtime/attribution/explain.h"
+#include "runtime/attribution/verdict_words.h"
+
+namespace reflex::attribution {
+namespace {
+
+// Why: 12 cells show a factor of e a cell; more nats than this are all "certain".
+constexpr double kBarCells = 12;
+
+class Paint {
+ public:
+  explicit Paint(bool on) : on_(on) {}
+  std::string bold(const std::string& s) const { return wrap("1", s); }
+  std::string red(const std::string& s) const { return wrap("31", s); }
+  std::string green(const std::string& s) const { return wrap("32", s); }
+  std::string dim(const std::string& s) const { return wrap("2", s); }
+
+ private:
+  std::string wrap(const char* code, const std::string& s) const {
+    return on_ ? "\x1b[" + std::string(code) + "m" + s + "\x1b[0m" : s;
+  }
+  bool on_;
+};
+
+std::string padded(std::string s, size_t width, bool right = false) {
+  size_t shown = 0;  // code points
+  for (char c : s) shown += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+  if (shown >= width) return s;
+  const std::string fill(width - shown, ' ');
+  return right ? fill + s : s + fill;
+}
+
+std::string nats_text(double nats) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%+.2f", nats);
+  return buffer;
+}
+
+std::string percent(double p) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, p >= 0.9995 || p < 0.0095 ? "%.2f%%" : "%.1f%%", p * 100);
+  return buffer;
+}
+
+std::string bar(double nats) {
+  const auto cells = static_cast<size_t>(std::clamp(std::round(std::abs(nats)), 0.0, kBarCells));
+  return std::string(cells, nats < 0 ? '-' : '#');
+}
+
+std::string place(const abi::SourceRef& where) {
+  return where.file.empty() ? "" : where.file + ":" + std::to_string(where.line);
+}
+
+std::string events_text(const abi::Contribution& c) {
+  std::string out;
+  for (const auto& e : c.events) {
+    out += (out.empty() ? "" : " ");
+    out += e.id.empty() ? e.source + "#" + std::to_string(e.seq) : e.id;
+  }
+  return out;
+}
+
+std::string contribution_table(const abi::Hypothesis& h, int64_t opened_ns, const Paint& paint) {
+  size_t signal = 6, entity = 6, onset = 5;
+  for (const auto& c : h.contributions) {
+    signal = std::max(signal, c.signal.size());
+    entity = std::max(entity, c.entity.size());
+    onset = std::max(onset, offset_text(c.onset_ns, opened_ns).size());
+  }
+  std::string out = paint.dim("    " + padded("nats", 8, true) + "  " + padded("", 12) + "  " +
+                              padded("signal", signal) + "  " + padded("entity", entity) +
+                              "  state   " + padded("onset", onset, true) + "  why\n");
+  for (const auto& c : h.contributions) {
+    const std::string weight = padded(nats_text(c.nats), 8, true) + "  " + padded(bar(c.nats), 12);
+    out += "    " + (c.nats < 0 ? paint.green(weight) : paint.red(weight)) + "  " +
+           padded(c.signal, signal) + "  " + padded(c.entity, entity) + "  " +
+           padded(std::string(word(c.state)), 6) + "  " +
+           padded(offset_text(c.onset_ns, opened_ns), onset, true) + "  ";
+    std::string why = value_text(c);
+    if (c.firings > 1) why += (why.empty() ? "x" : ", x") + std::to_string(c.firings);
+    const std::string numbers = "p " + number_text(c.p) + " leak " + number_text(c.leak);
+    why += (why.empty() ? "" : ", ") + numbers;
+    if (const std::string at = place(c.rule); !at.empty()) why += ", " + at;
+    if (const std::string ids = events_text(c); !ids.empty()) why += ", events " + ids;
+    out += why + "\n";
+  }
+  return out;
+}
+
+std::string hypothesis_text(const abi::Hypothesis& h, size_t rank, int64_t opened_ns,
+                            const Paint& paint) {
+  std::string out = "\n  " + std::to_string(rank) + ". " + paint.bold(title(h)) + "  " +
+                    percent(h.p);
+  if (!h.hw_class.empty()) out += "  class " + h.hw_class;
+  if (!h.severity.empty()) out += "  severity " + h.severity;
+  if (!h.remedy.empty()) out += "  remedy " + h.remedy;
+  out += "\n";
+  if (h.what == abi::Hypothesis::What::kNone) return out;
+  out += "     prior " + nats_text(h.prior_nats) + "  evidence " +
+         nats_text(h.log_odds_nats - h.prior_nats) + "  log-odds " + nats_text(h.log_odds_nats) +
+         " nats  began " + offset_text(h.onset_ns, opened_ns) + "\n";
+  if (!h.contributions.empty()) out += contribution_table(h, opened_ns, paint);
+  for (const auto& e : h.explained_away) {
+    out += "     explained away: " + e.signal + " on " + e.entity + " by " + e.by + " (" +
+           nats_text(-e.nats_lost) + " nats)\n";
+  }
+  for (const auto& u : h.unobserved) {
+    out += "     unobserved: " + u.signal + " on " + u.entity + " (" + u.reason + ")\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string to_text(const abi::Verdict& v, bool color) {
+  const Paint paint(color);
+  std::string out = paint.bold(headline(v)) + "\n";
+  out += "  incident " + (v.incident.empty() ? v.incident_type : v.incident) + "  job " + v.job +
+         " (" + std::to_string(v.job_node_count) + " nodes)";
+  if (!v.symptom.empty()) out += "  symptom " + v.symptom;
+  out += "\n  opened " + to_rfc3339(EventTime{v.opened_ns});
+  if (!v.opened_by.empty()) out += " by " + v.opened_by;
+  out += "  revision " + std::to_string(v.revision) + (v.final_revision ? " (final)" : "") + "\n";
+  for (const auto& n : v.nodes) {
+    out += "    " + padded(percent(n.p), 7, true) + "  " + n.node + "  " + n.top_cause;
+    if (n.top_entity != n.node) out += " on " + n.top_entity;
+    if (!n.level.empty()) out += "  " + paint.bold(n.level);
+    out += "\n";
+  }
+  size_t rank = 0;
+  for (const auto& h : v.hypotheses) out += hypothesis_text(h, ++rank, v.opened_ns, paint);
+  for (const auto& c : v.counterfactual) {
+    std::string set;
+    for (const std::string& w : c.without) set += (set.empty() ? "" : " and ") + w;
+    out += "\n  without " + set + ": " + c.answer;
+  }
+  if (!v.counterfactual.empty()) out += "\n";
+  if (v.late_events > 0) out += "  late events: " + std::to_string(v.late_events) + "\n";
+  for (const std::string& p : v.pack_names) out += "  pack " + p + "\n";
+  if (!v.engine.empty()) out += "  engine " + v.engine + "\n";
+  return out;
+}
+
+std::string table_header(bool color) {
+  return Paint(color).bold(padded("TIME", 24) + "  " + padded("JOB", 12) + "  " +
+                           padded("INCIDENT", 12) + "  " + padded("REV", 5) + "  " +
+                           padded("ANSWER", 28) + "  " + padded("P", 7, true) + "  BECAUSE");
+}
+
+std::string to_table_row(const abi::Verdict& v, bool color) {
+  const Paint paint(color);
+  const bool bad = v.answer == abi::Answer::kNodes;
+  double p = 0;
+  std::string because;
+  const auto fits = [&](const abi::Hypothesis& h) {
+    using What = abi::Hypothesis::What;
+    if (v.answer == abi::Answer::kNone) return h.what == What::kNone;
+    if (v.answer == abi::Answer::kExternal) return h.what == What::kExternal;
+    if (bad) return h.what == What::kNode && h.node == v.culprits.front();
+    return true;
+  };
+  for (const auto& h : v.hypotheses) {
+    if (!fits(h)) continue;
+    p = h.p;
+    because = h.cause;
+    for (const auto& c : h.contributions) {
+      if (c.state != abi::SignalState::kFired || c.nats <= 0) continue;
+      because += (because == h.cause ? ": " : ", ") + c.signal + " on " + c.entity;
+      break;
+    }
+    break;
+  }
+  for (const auto& n : v.nodes) {
+    if (bad && n.node == v.culprits.front()) p = n.p;
+  }
+  const std::string answer = padded(headline(v), 28);
+  const std::string rev = std::to_string(v.revision) + (v.final_revision ? "f" : "");
+  return padded(to_rfc3339(EventTime{v.ts_ns}), 24) + "  " + padded(v.job, 12) + "  " +
+         padded(v.incident_type, 12) + "  " + padded(rev, 5) + "  " +
+         (bad ? paint.red(answer) : paint.green(answer)) + "  " + padded(percent(p), 7, true) +
+         "  " + because;
+}
+
+}  // namespace reflex::attribution

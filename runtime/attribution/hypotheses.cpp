@@ -1,0 +1,202 @@
+// Which hypotheses one incident has, with their priors. Nodes without own evidence for a cause are
+// grouped by everything that their weight depends on and evaluated once.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "runtime/attribution/ranking.h"
+
+namespace reflex::attribution {
+namespace {
+
+// Why: an incident is explained by what began around it; a rate "per hour" counts one hour.
+constexpr double kExposureHours = 1.0;
+constexpr double kPriorMax = 0.5;
+constexpr double kPriorMin = 1e-15;
+
+class Maker {
+ public:
+  Maker(const EvidenceField& field, const CauseGraph& graph) : field_(field), graph_(graph) {}
+
+  std::vector<Candidate> make() {
+    for (abi::CauseId c : graph_.cause_order) {
+      const auto& keys = kinds()[cause(c).entity_kind].keys;
+      if (std::find(keys.begin(), keys.end(), "node") != keys.end()) add_nodes(c);
+      else add_external(c, keys);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  const abi::CausePlan& cause(abi::CauseId c) const { return field_.pack().causes[c]; }
+  const std::vector<abi::EntityKind>& kinds() const { return field_.pack().entity_kinds; }
+
+  double prior_nats(abi::CauseId c, uint32_t row) const {
+    const abi::CausePlan& plan = cause(c);
+    double prior = plan.prior * (plan.prior_unit == abi::RateUnit::kPerHour ? kExposureHours : 1);
+    if (row != kNoNode) {
+      const NodeView& v = *field_.rows()[row].view;
+      if (v.hw_class < plan.class_prior_scale.size()) prior *= plan.class_prior_scale[v.hw_class];
+      prior *= v.hazard;
+    }
+    const double none = std::clamp(field_.input().plan->unexplained_prior, kPriorMin, kPriorMax);
+    return round_nats(std::log(std::clamp(prior, kPriorMin, kPriorMax) / none));
+  }
+
+  void push(abi::CauseId c, uint32_t row, const abi::EntityKey& entity) {
+    Candidate x;
+    x.cause = c;
+    x.row = row;
+    x.entity = entity;
+    x.prior_nats = prior_nats(c, row);
+    out_.push_back(std::move(x));
+  }
+
+  void add_external(abi::CauseId c, const std::vector<std::string>& keys) {
+    std::vector<abi::EntityKey> found;
+    abi::EntityKey key;
+    key.kind = cause(c).entity_kind;
+    key.count = static_cast<uint8_t>(keys.size());
+    const bool rack = keys.size() == 1 && keys[0] == "rack";
+    const bool tor = keys.size() == 1 && keys[0] == "tor";
+    if (keys.empty()) {
+      found.push_back(key);
+    } else if (keys.size() == 1 && keys[0] == "job") {
+      key.values[0] = field_.input().job;
+      found.push_back(key);
+    } else if (rack || tor) {
+      for (const auto& row : field_.rows()) {
+        key.values[0] = rack ? row.view->rack : row.view->tor;
+        if (key.values[0] != kNoSymbol) found.push_back(key);
+      }
+    } else {
+      add_from_evidence(key, keys, found);
+    }
+    const auto by_value = [](const auto& a, const auto& b) { return a.values < b.values; };
+    std::sort(found.begin(), found.end(), by_value);  // only to find equal ones
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    std::sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
+      return field_.entity_text(a) < field_.entity_text(b);
+    });
+    for (const abi::EntityKey& e : found) push(c, kNoNode, e);
+  }
+
+  void add_from_evidence(abi::EntityKey key, const std::vector<std::string>& keys,
+                         std::vector<abi::EntityKey>& found) const {
+    for (const Evidence& ev : field_.input().evidence) {
+      bool all = !ev.episodes.empty();
+      for (size_t i = 0; i < keys.size() && all; ++i) {
+        all = field_.key_value(ev.entity, keys[i], &key.values[i]);
+      }
+      if (all) found.push_back(key);
+    }
+  }
+
+  // Everything that the weight of a node without own evidence depends on.
+  struct Signature {
+    abi::ClassId hw_class = 0;
+    uint64_t hazard = 0;
+    SymbolId rack = kNoSymbol;
+    SymbolId tor = kNoSymbol;
+    std::vector<bool> observed;
+    friend bool operator==(const Signature&, const Signature&) = default;
+  };
+
+  void add_nodes(abi::CauseId c) {
+    children_.clear();
+    own_.clear();
+    bool places = false;
+    for (uint32_t index : graph_.cause_edges[c]) {
+      const abi::EdgePlan& e = field_.pack().edges[index];
+      const auto& keys = kinds()[field_.pack().signals[e.to].entity_kind].keys;
+      places |= e.scope == abi::Scope::kRack || e.scope == abi::Scope::kTor;
+      for (const std::string& k : keys) places |= k == "rack" || k == "tor";
+      if (!field_.keyed_by_node(e.to)) continue;
+      if (std::find(children_.begin(), children_.end(), e.to) == children_.end()) {
+        children_.push_back(e.to);
+      }
+      if (e.scope == abi::Scope::kSelf) own_.push_back(e.to);
+    }
+    std::vector<Signature> signatures;
+    std::vector<size_t> at;
+    size_t last = 0;
+    for (uint32_t row = 0; row < field_.rows().size(); ++row) {
+      const NodeView& v = *field_.rows()[row].view;
+      if (!v.in_job) continue;
+      if (has_evidence(row)) {
+        add_entities(c, row);
+        continue;
+      }
+      Signature s{v.hw_class, std::bit_cast<uint64_t>(v.hazard), places ? v.rack : kNoSymbol,
+                  places ? v.tor : kNoSymbol, {}};
+      for (abi::SignalId signal : children_) s.observed.push_back(field_.observed(signal, row));
+      if (last >= signatures.size() || !(signatures[last] == s)) {
+        last = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), s) -
+                                   signatures.begin());
+      }
+      if (last < signatures.size()) {
+        out_[at[last]].alike.push_back(row);
+        continue;
+      }
+      signatures.push_back(std::move(s));
+      at.push_back(out_.size());
+      push(c, row, node_entity(c, row));
+    }
+  }
+
+  bool has_evidence(uint32_t row) const {
+    return std::any_of(children_.begin(), children_.end(), [&](abi::SignalId s) {
+      return !field_.spans(s, row).empty();
+    });
+  }
+
+  abi::EntityKey node_entity(abi::CauseId c, uint32_t row) const {
+    abi::EntityKey key;
+    key.kind = cause(c).entity_kind;
+    key.count = 1;  // the further keys stay open: "some gpu of the node"
+    key.values[0] = field_.rows()[row].view->node;
+    return key;
+  }
+
+  // One hypothesis for each gpu (nic, ...) that shows evidence, else one for the node.
+  void add_entities(abi::CauseId c, uint32_t row) {
+    const auto& keys = kinds()[cause(c).entity_kind].keys;
+    abi::EntityKey key = node_entity(c, row);
+    std::vector<abi::EntityKey> found;
+    for (abi::SignalId signal : own_) {
+      for (const Span& s : field_.spans(signal, row)) {
+        if (keys.size() < 2) break;
+        abi::EntityKey named = key;
+        named.count = static_cast<uint8_t>(keys.size());
+        bool all = true;
+        for (size_t i = 1; i < keys.size() && all; ++i) {
+          all = field_.key_value(field_.evidence(s).entity, keys[i], &named.values[i]);
+        }
+        if (all && std::find(found.begin(), found.end(), named) == found.end()) {
+          found.push_back(named);
+        }
+      }
+    }
+    if (found.empty()) found.push_back(key);
+    if (found.size() > 1) {
+      std::sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
+        return field_.entity_text(a) < field_.entity_text(b);
+      });
+    }
+    for (const abi::EntityKey& e : found) push(c, row, e);
+  }
+
+  const EvidenceField& field_;
+  const CauseGraph& graph_;
+  std::vector<abi::SignalId> children_;
+  std::vector<abi::SignalId> own_;
+  std::vector<Candidate> out_;
+};
+
+}  // namespace
+
+std::vector<Candidate> hypotheses(const EvidenceField& field, const CauseGraph& graph) {
+  return Maker(field, graph).make();
+}
+
+}  // namespace reflex::attribution

@@ -1,0 +1,238 @@
+// Posterior, several culprits, and the answer; see ranking.h and README.md.
+#include "runtime/attribution/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace reflex::attribution {
+namespace {
+
+// Why: exp(-60) of 10,000 rivals is below 1e-21: they cannot change a printed digit.
+constexpr double kNegligibleNats = 60;
+// Why: bounds the greedy search; more culprits than this at once is one external cause.
+constexpr size_t kCulpritsMax = 16;
+
+double logistic(double x) {
+  return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
+}
+double logit(double p) {
+  const double q = std::clamp(p, 1e-9, 1 - 1e-9);
+  return std::log(q / (1 - q));
+}
+
+class Ranker {
+ public:
+  Ranker(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer, size_t listed)
+      : field_(field), graph_(graph), scorer_(scorer), listed_(listed) {}
+
+  Ranking run() {
+    r_.candidates = hypotheses(field_, graph_);
+    for (Candidate& c : r_.candidates) scorer_.evaluate(c);
+    sort_best();
+    accept();
+    posterior();
+    answer();
+    return std::move(r_);
+  }
+
+ private:
+  const abi::IncidentPlan& plan() const { return *field_.input().plan; }
+
+  bool before(const Candidate& a, const Candidate& b) const {
+    if (a.log_odds != b.log_odds) return a.log_odds > b.log_odds;
+    if (a.row != b.row) return a.row < b.row;  // rows stand by name; externals last
+    const auto& causes = field_.pack().causes;
+    if (a.cause != b.cause) return causes[a.cause].name < causes[b.cause].name;
+    return field_.entity_text(a.entity) < field_.entity_text(b.entity);
+  }
+
+  void sort_best() {
+    r_.sorted = std::min(listed_, r_.candidates.size());
+    std::partial_sort(r_.candidates.begin(), r_.candidates.begin() + r_.sorted,
+                      r_.candidates.end(),
+                      [&](const Candidate& a, const Candidate& b) { return before(a, b); });
+  }
+
+  // Greedy: the best one is active; a further node joins only with evidence of its own.
+  void accept() {
+    co_.assign(field_.rows().size(), 0);
+    co_odds_.assign(field_.rows().size(), 0);
+    if (r_.candidates.empty() || r_.candidates[0].log_odds <= 0) return;
+    const double bar = logit(plan().confirm);
+    // Residual odds never exceed the odds of a candidate: the rest cannot pass.
+    std::vector<Candidate> rivals;
+    for (const Candidate& c : r_.candidates) {
+      if (c.row != kNoNode && c.row != r_.candidates[0].row && c.alike.empty() &&
+          c.log_odds > bar && scorer_.has_own_evidence(c)) {
+        rivals.push_back(c);
+      }
+    }
+    if (rivals.empty()) return;
+    Scorer residual(field_, graph_);
+    Candidate active = r_.candidates[0];
+    for (size_t round = 0; round < kCulpritsMax && !rivals.empty(); ++round) {
+      residual.activate(active);
+      for (Candidate& c : rivals) residual.evaluate(c);
+      std::erase_if(rivals, [&](const Candidate& c) {
+        return c.log_odds <= bar || !residual.has_own_evidence(c);
+      });
+      if (rivals.empty()) break;
+      active = *std::min_element(rivals.begin(), rivals.end(), [&](const auto& a, const auto& b) {
+        return before(a, b);
+      });
+      co_[active.row] = 1;
+      co_odds_[active.row] = active.log_odds;
+      std::erase_if(rivals, [&](const Candidate& c) { return c.row == active.row; });
+    }
+  }
+
+  // exp(log_odds - top) summed from the largest, so that the sum does not depend on names.
+  static double sum_sorted(std::vector<double>& values) {
+    std::sort(values.begin(), values.end(), std::greater<>());
+    double sum = 0;
+    for (double v : values) sum += v;
+    return sum;
+  }
+
+  void posterior() {
+    double top = 0;  // log-odds of "none"
+    for (const Candidate& c : r_.candidates) top = std::max(top, c.log_odds);
+    // Candidates of accepted further culprits are no rivals of the others: their own odds decide.
+    std::vector<double> weights{std::exp(-top)};
+    std::vector<double> weight(r_.candidates.size(), 0);
+    for (size_t i = 0; i < r_.candidates.size(); ++i) {
+      const Candidate& c = r_.candidates[i];
+      if (c.log_odds < top - kNegligibleNats) continue;
+      weight[i] = std::exp(c.log_odds - top);
+      if (const size_t n = rivals_in(c); n > 0) {
+        weights.push_back(weight[i] * static_cast<double>(n));
+      }
+    }
+    const double total = sum_sorted(weights);
+    r_.p_none = std::exp(-top) / total;
+    r_.p.assign(r_.candidates.size(), 0);
+    std::vector<uint32_t> live;
+    for (uint32_t i = 0; i < weight.size(); ++i) {
+      const Candidate& c = r_.candidates[i];
+      const size_t n = rivals_in(c);
+      r_.p[i] = weight[i] / total * static_cast<double>(n);
+      if (c.row != kNoNode && r_.p[i] > 0) live.push_back(i);
+    }
+    node_sums(live);
+    co_culprits();
+  }
+
+  // How many of the nodes that the candidate stands for are not accepted further culprits.
+  size_t rivals_in(const Candidate& c) const {
+    if (c.row == kNoNode) return 1;
+    size_t n = co_[c.row] ? 0 : 1;
+    for (uint32_t row : c.alike) n += co_[row] ? 0 : 1;
+    return n;
+  }
+
+  // An accepted further culprit: its probability is that of its residual odds, split over its own
+  // hypotheses by weight.
+  void co_culprits() {
+    std::vector<double> best(co_.size(), -1e300);
+    for (const Candidate& c : r_.candidates) {
+      if (c.row != kNoNode && co_[c.row] && c.alike.empty()) best[c.row] = std::max(best[c.row], c.log_odds);
+    }
+    std::vector<double> total(co_.size(), 0);
+    for (const Candidate& c : r_.candidates) {
+      if (c.row != kNoNode && co_[c.row] && c.alike.empty()) total[c.row] += std::exp(c.log_odds - best[c.row]);
+    }
+    for (uint32_t i = 0; i < r_.candidates.size(); ++i) {
+      const Candidate& c = r_.candidates[i];
+      if (c.row == kNoNode || !co_[c.row] || !c.alike.empty()) continue;
+      r_.node_p[c.row] = logistic(co_odds_[c.row]);
+      r_.p[i] = r_.node_p[c.row] * std::exp(c.log_odds - best[c.row]) / total[c.row];
+    }
+  }
+
+  void node_sums(const std::vector<uint32_t>& live) {
+    r_.node_p.assign(field_.rows().size(), 0);
+    r_.node_best.assign(field_.rows().size(), kNoNode);
+    std::vector<uint32_t> order(live);
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return before(r_.candidates[a], r_.candidates[b]);
+    });
+    for (uint32_t i : order) {
+      const Candidate& c = r_.candidates[i];
+      const double each = r_.p[i] / static_cast<double>(rivals_in(c));
+      r_.node_p[c.row] += each;
+      for (uint32_t row : c.alike) r_.node_p[row] += each;
+    }
+    for (uint32_t i = 0; i < r_.candidates.size(); ++i) {
+      const Candidate& c = r_.candidates[i];
+      if (c.row == kNoNode) continue;
+      const auto better = [&](uint32_t row) {
+        uint32_t& best = r_.node_best[row];
+        if (best == kNoNode || before(c, r_.candidates[best])) best = i;
+      };
+      better(c.row);
+      for (uint32_t row : c.alike) better(row);
+    }
+  }
+
+  void answer() {
+    std::vector<uint32_t> confirmed, suspected;
+    for (uint32_t row = 0; row < r_.node_p.size(); ++row) {
+      if (r_.node_p[row] >= plan().confirm) confirmed.push_back(row);
+      else if (r_.node_p[row] >= plan().suspect) suspected.push_back(row);
+    }
+    double best_external = 0;
+    for (size_t i = 0; i < r_.candidates.size(); ++i) {
+      const Candidate& c = r_.candidates[i];
+      if (c.row != kNoNode || r_.p[i] < plan().suspect || r_.p[i] <= best_external) continue;
+      best_external = r_.p[i];
+      const std::string entity = field_.entity_text(c.entity);
+      r_.external = field_.pack().causes[c.cause].name + (entity.empty() ? "" : " on " + entity);
+    }
+    r_.culprit_rows = confirmed.empty() ? suspected : confirmed;
+    std::stable_sort(r_.culprit_rows.begin(), r_.culprit_rows.end(),
+                     [&](uint32_t a, uint32_t b) { return r_.node_p[a] > r_.node_p[b]; });
+    for (uint32_t row : r_.culprit_rows) r_.culprits.emplace_back(field_.rows()[row].name);
+    if (!r_.culprits.empty()) {
+      r_.answer = abi::Answer::kNodes;
+      r_.level = confirmed.empty() ? "suspected" : "confirmed";
+    } else if (!r_.external.empty()) {
+      r_.answer = abi::Answer::kExternal;
+      r_.level = "external";
+    } else if (r_.p_none >= plan().suspect) {
+      r_.answer = abi::Answer::kNone;
+      r_.level = "none";
+    } else {
+      r_.level = "undetermined";
+    }
+  }
+
+  const EvidenceField& field_;
+  const CauseGraph& graph_;
+  Scorer& scorer_;
+  size_t listed_;
+  Ranking r_;
+  std::vector<uint8_t> co_;
+  std::vector<double> co_odds_;
+};
+
+}  // namespace
+
+bool Ranking::same_answer(const Ranking& other) const {
+  return answer == other.answer && level == other.level && culprits == other.culprits &&
+         external == other.external;
+}
+
+std::string Ranking::answer_text() const {
+  if (answer == abi::Answer::kExternal) return "external " + external;
+  if (answer != abi::Answer::kNodes) return level;
+  std::string text;
+  for (const std::string& c : culprits) text += (text.empty() ? "" : ", ") + c;
+  return text + " " + level;
+}
+
+Ranking rank(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer,
+             size_t listed_min) {
+  return Ranker(field, graph, scorer, listed_min).run();
+}
+
+}  // namespace reflex::attribution

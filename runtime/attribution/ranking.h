@@ -1,0 +1,37 @@
+// Ranking: all hypotheses of one incident with their posteriors, and the answer they give
+// (attribution.md section 3). Verdicts and counterfactuals both come from rank().
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/attribution/scorer.h"
+
+namespace reflex::attribution {
+
+struct Ranking {
+  std::vector<Candidate> candidates;     // best first up to `sorted`, then in no useful order
+  size_t sorted = 0;
+  std::vector<double> p;                 // [candidate] posterior, over all its `alike` nodes
+  double p_none = 0;
+  std::vector<double> node_p;            // [row]
+  std::vector<uint32_t> node_best;       // [row] best candidate, or kNoNode
+  std::vector<uint32_t> culprit_rows;    // best first
+  abi::Answer answer = abi::Answer::kUndetermined;
+  std::string level;
+  std::string external;
+  std::vector<std::string> culprits;
+
+  /// Equal answers: same kind, same level, same culprits.
+  [[nodiscard]] bool same_answer(const Ranking& other) const;
+  [[nodiscard]] std::string answer_text() const;
+};
+
+Ranking rank(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer,
+             size_t listed_min);
+
+/// The hypotheses that are weighed, without weights.
+std::vector<Candidate> hypotheses(const EvidenceField& field, const CauseGraph& graph);
+
+}  // namespace reflex::attribution

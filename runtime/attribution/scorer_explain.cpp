@@ -1,0 +1,212 @@
+// From the terms of one hypothesis to what the verdict lists: contributions, what was explained
+// away, what was unobserved, and which evidence stands behind a contribution.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/attribution/scorer.h"
+
+namespace reflex::attribution {
+namespace {
+
+// Why: an explanation shows where to look, not every event of 10,000 peers.
+constexpr size_t kEventsMax = 8;
+
+std::string_view scope_text(abi::Scope scope) {
+  switch (scope) {
+    case abi::Scope::kSelf: return "self";
+    case abi::Scope::kPeers: return "peers";
+    case abi::Scope::kRack: return "rack";
+    case abi::Scope::kTor: return "tor";
+    case abi::Scope::kJob: return "job";
+    case abi::Scope::kAll: return "all";
+  }
+  return "";
+}
+
+std::string group_text(abi::Scope scope, uint32_t fired, uint32_t members) {
+  const char* what = scope == abi::Scope::kPeers ? " peers" : " nodes";
+  return std::to_string(fired) + " of " + std::to_string(members) + what;
+}
+
+std::optional<double> known(const abi::Value& v) {
+  if (!v.known || !std::isfinite(v.f64())) return std::nullopt;
+  return v.f64();
+}
+
+}  // namespace
+
+std::string Scorer::entity_text(const Candidate& c) const {
+  std::string text = field_.entity_text(c.entity);
+  if (!c.alike.empty()) text += " and " + std::to_string(c.alike.size()) + " alike";
+  return text.empty() ? std::string("all") : text;
+}
+
+// Spans that the term counts as fired at the candidate's onset: the first `max` by (onset, node,
+// entity), or all of them in no useful order.
+std::vector<const Span*> Scorer::fired_spans(const Candidate& c, const std::vector<Term>& all,
+                                             size_t at, size_t max) const {
+  std::vector<const Span*> out;
+  const auto list = all[at].reach == Term::Reach::kOwn
+                        ? field_.spans(all[at].edge->to, c.row)
+                        : field_.spans(all[at].edge->to);
+  for (const Span& s : list) {
+    if (!in_window(s, *all[at].edge, c.onset_ns) || !reaches(c, all[at], s)) continue;
+    if (s.node != kNoNode && all[at].reach == Term::Reach::kRest &&
+        claimed(c, all, at, s.node)) {
+      continue;
+    }
+    out.push_back(&s);
+  }
+  // Spans of one signal stand in one array by (node, onset, entity): position breaks ties.
+  const auto before = [](const Span* a, const Span* b) {
+    return a->onset_ns != b->onset_ns ? a->onset_ns < b->onset_ns : a < b;
+  };
+  if (max == SIZE_MAX) return out;
+  const size_t kept = std::min(max, out.size());
+  std::partial_sort(out.begin(), out.begin() + kept, out.end(), before);
+  out.resize(kept);
+  return out;
+}
+
+void Scorer::fill_first(abi::Contribution& out, const Span& s) const {
+  const Evidence::Episode& e = field_.episode(s);
+  out.onset_ns = s.onset_ns;
+  out.firings = e.firings;
+  out.value = known(e.value);
+  out.limit = known(e.limit);
+}
+
+abi::Contribution Scorer::contribution(const Candidate& c, const std::vector<Term>& all, size_t at,
+                                       abi::Hypothesis& h) {
+  const Term& term = all[at];
+  const abi::EdgePlan& e = *term.edge;
+  const abi::SignalPlan& signal = pack_.signals[e.to];
+  const TermValue v = value_at(c, all, at, c.onset_ns);
+  abi::Contribution out;
+  out.signal = signal.name;
+  out.scope = scope_text(e.scope);
+  out.state = v.fired > 0     ? abi::SignalState::kFired
+              : v.members > 0 ? abi::SignalState::kSilent
+                              : abi::SignalState::kUnobserved;
+  out.nats = v.nats;
+  out.entity_count = v.members;
+  out.fired_count = v.fired;
+  out.limit_origin = signal.condition.limit_origin;
+  out.leak = leaks_[static_cast<size_t>(&e - pack_.edges.data())];
+  out.rule = e.where;
+  out.signal_where = signal.where;
+  std::vector<const Span*> fired = fired_spans(c, all, at, kEventsMax);
+  if (term.reach == Term::Reach::kOwn || term.reach == Term::Reach::kEntity) {
+    // Several entities may have fired; the term is that of the strongest.
+    const Member m = term.reach == Term::Reach::kOwn ? member_at(term, c.row, c.onset_ns)
+                                                     : entity_at(c, term, c.onset_ns);
+    if (m.span) fired.assign(1, m.span);
+    out.entity = m.span ? field_.entity_text(field_.evidence(*m.span).entity)
+                        : field_.entity_text(c.entity);
+    if (!m.span && term.reach == Term::Reach::kEntity) {
+      out.entity = pack_.entity_kinds[signal.entity_kind].keys.empty()
+                       ? "all"
+                       : pack_.entity_kinds[signal.entity_kind].keys[0];
+    }
+  } else {
+    out.entity = group_text(e.scope, v.fired, v.members);
+  }
+  const bool own = term.reach == Term::Reach::kOwn;
+  out.p = strength_of(pack_, e, class_of(!fired.empty() ? fired[0]->node : own ? c.row : kNoNode));
+  if (fired.empty() && !own && term.group && !term.group->rows.empty()) {
+    out.p = strength_of(pack_, e, class_of(term.group->rows[0]));
+  }
+  if (!fired.empty()) fill_first(out, *fired[0]);
+  for (const Span* s : fired) {
+    for (const abi::EventRef& ref : field_.episode(*s).events) {
+      if (out.events.size() >= kEventsMax) break;
+      out.events.push_back(
+          {std::string(pack_.symbols->name(ref.source)), ref.seq, ref.ts_ns, ref.id});
+    }
+    if (out.events.size() >= kEventsMax) break;
+  }
+  if (v.lost > 0) {
+    abi::ExplainedAway away{out.signal, out.entity, "", v.lost};
+    for (const Span* s : fired) {
+      if (s->survive == 1) continue;
+      for (const std::string& by : field_.parents_text(e.to, *s)) {
+        away.by += (away.by.empty() ? "" : ", ") + by;
+      }
+      break;  // one example; a group would repeat the same parent for each member
+    }
+    h.explained_away.push_back(std::move(away));
+  }
+  list_unobserved(c, all, at, v, h);
+  return out;
+}
+
+void Scorer::list_unobserved(const Candidate& c, const std::vector<Term>& all, size_t at,
+                             const TermValue& v, abi::Hypothesis& h) const {
+  if (v.unobserved == 0) return;
+  const bool group = all[at].group != nullptr;
+  h.unobserved.push_back({pack_.signals[all[at].edge->to].name,
+                          group ? std::to_string(v.unobserved) + " nodes"
+                                : field_.entity_text(c.entity),
+                          "source not reporting"});
+}
+
+abi::Hypothesis Scorer::explain(const Candidate& c) {
+  const abi::CausePlan& cause = pack_.causes[c.cause];
+  abi::Hypothesis h;
+  h.what = c.row == kNoNode ? abi::Hypothesis::What::kExternal : abi::Hypothesis::What::kNode;
+  h.entity = entity_text(c);
+  h.cause = cause.name;
+  h.severity = cause.severity;
+  h.remedy = cause.remedy;
+  h.prior_nats = c.prior_nats;
+  h.log_odds_nats = c.log_odds;
+  h.onset_ns = c.onset_ns;
+  if (c.row != kNoNode) {
+    h.node = std::string(field_.rows()[c.row].name);
+    const abi::ClassId cls = class_of(c.row);
+    if (cls < pack_.classes.size()) h.hw_class = pack_.classes[cls].name;
+  }
+  const std::vector<Term> all = terms(c, true);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].reach == Term::Reach::kShadowed) continue;
+    if (all[i].reach == Term::Reach::kNowhere) {
+      h.unobserved.push_back({pack_.signals[all[i].edge->to].name, h.entity,
+                              "no " + std::string(scope_text(all[i].edge->scope)) +
+                                  " label: edge not applicable"});
+      continue;
+    }
+    abi::Contribution one = contribution(c, all, i, h);
+    if (one.state == abi::SignalState::kUnobserved) continue;  // listed in h.unobserved
+    h.contributions.push_back(std::move(one));
+  }
+  std::stable_sort(h.contributions.begin(), h.contributions.end(),
+                   [](const abi::Contribution& a, const abi::Contribution& b) {
+                     return std::abs(a.nats) > std::abs(b.nats);
+                   });
+  return h;
+}
+
+std::vector<Scorer::FiredTerm> Scorer::fired_terms(const Candidate& c) {
+  std::vector<FiredTerm> out;
+  const std::vector<Term> all = terms(c, true);
+  abi::Hypothesis scratch;
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    if (all[i].reach <= Term::Reach::kShadowed) continue;
+    const TermValue v = value_at(c, all, i, c.onset_ns);
+    if (v.fired == 0) continue;
+    const abi::Contribution one = contribution(c, all, i, scratch);
+    out.push_back({i, v.nats, one.signal + " on " + one.entity});
+  }
+  std::stable_sort(out.begin(), out.end(), [](const FiredTerm& a, const FiredTerm& b) {
+    return std::abs(a.nats) > std::abs(b.nats);
+  });
+  return out;
+}
+
+void Scorer::mark_evidence(const Candidate& c, uint32_t edge_at, std::vector<uint8_t>& skip) {
+  const std::vector<Term> all = terms(c, true);
+  skip.resize(field_.input().evidence.size(), 0);
+  for (const Span* s : fired_spans(c, all, edge_at, SIZE_MAX)) skip[s->evidence] = 1;
+}
+
+}  // namespace reflex::attribution

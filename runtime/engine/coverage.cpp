@@ -1,0 +1,51 @@
+// Observed or not: see coverage.h.
+#include "runtime/engine/coverage.h"
+
+#include <algorithm>
+
+#include "runtime/base/time.h"
+
+namespace reflex::engine {
+
+Coverage::Coverage(std::shared_ptr<const abi::CompiledPack> pack)
+    : pack_(std::move(pack)),
+      decoded_kind_(pack_->kinds.size(), 0),
+      structured_since_(pack_->kinds.size(), kNoTimeNs) {
+  for (const auto& decoder : pack_->decoders) {
+    for (const auto& line : decoder.lines) {
+      if (!line.ignore) decoded_kind_[line.kind] = 1;
+    }
+  }
+}
+
+void Coverage::add_log(SymbolId node) { logged_[node] = true; }
+
+void Coverage::add_gap(SymbolId node, int64_t from_ns, int64_t to_ns) {
+  gaps_[node].push_back({from_ns, to_ns});
+}
+
+void Coverage::saw(const abi::Record& record, bool from_log) {
+  if (from_log) return;
+  int64_t& since = structured_since_[record.kind];
+  if (since == kNoTimeNs || record.ts_ns < since) since = record.ts_ns;
+}
+
+bool Coverage::observed(abi::SignalId signal, SymbolId node, int64_t at_ns) const {
+  const auto gap = gaps_.find(node);
+  if (gap != gaps_.end()) {
+    const bool inside = std::any_of(gap->second.begin(), gap->second.end(), [&](const Gap& g) {
+      return g.from_ns <= at_ns && at_ns < g.to_ns;
+    });
+    if (inside) return false;
+  }
+  if (all_) return true;
+  const bool has_log = logged_.contains(node);
+  const auto& kinds = pack_->signals[signal].kinds;
+  return std::all_of(kinds.begin(), kinds.end(), [&](abi::KindId kind) {
+    if (has_log && decoded_kind_[kind]) return true;
+    const int64_t since = structured_since_[kind];
+    return since != kNoTimeNs && since <= at_ns;
+  });
+}
+
+}  // namespace reflex::engine

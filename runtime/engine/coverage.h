@@ -1,0 +1,45 @@
+// Coverage: which signals can be seen on which node at all (attribution.md section 2, "unobserved").
+//
+// A signal is observed on a node when every kind that it listens to has a source that covers the
+// node: a log of that node covers every kind that decoders make; a structured stream covers a kind
+// on all nodes once it has carried any event of that kind. A declared gap makes a node unobserved
+// for its span. Time: asked for a point in event time, so that it does not depend on batches.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/record.h"
+
+namespace reflex::engine {
+
+class Coverage {
+ public:
+  explicit Coverage(std::shared_ptr<const abi::CompiledPack> pack);
+
+  void add_log(SymbolId node);
+  /// Everything is observed everywhere (tests: what a script does not say did not happen).
+  void assume_all() { all_ = true; }
+  void add_gap(SymbolId node, int64_t from_ns, int64_t to_ns);
+  /// A record of a structured stream; `from_log` records do not count.
+  void saw(const abi::Record& record, bool from_log);
+
+  [[nodiscard]] bool observed(abi::SignalId signal, SymbolId node, int64_t at_ns) const;
+
+ private:
+  struct Gap {
+    int64_t from_ns;
+    int64_t to_ns;
+  };
+  std::shared_ptr<const abi::CompiledPack> pack_;
+  bool all_ = false;
+  std::vector<uint8_t> decoded_kind_;       // [KindId]: some decoder makes it
+  std::vector<int64_t> structured_since_;   // [KindId], kNoTimeNs = never
+  std::unordered_map<SymbolId, bool> logged_;
+  std::unordered_map<SymbolId, std::vector<Gap>> gaps_;
+};
+
+}  // namespace reflex::engine

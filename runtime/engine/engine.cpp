@@ -1,0 +1,74 @@
+// The stages in their order: see engine.h.
+#include "runtime/engine/engine.h"
+
+#include <algorithm>
+
+#include "runtime/attribution/attribution.h"
+
+namespace reflex::engine {
+
+Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const abi::CompiledPack> pack,
+                                               const EngineOptions& options, EngineSinks sinks) {
+  auto graph = attribution::Graph::build(pack);
+  if (!graph.ok()) return Error(graph.error());
+  std::shared_ptr<const attribution::Graph> shared = std::move(graph).value();
+  return std::unique_ptr<Engine>(
+      new Engine(std::move(pack), std::move(shared), options, std::move(sinks)));
+}
+
+Engine::Engine(std::shared_ptr<const abi::CompiledPack> pack,
+               std::shared_ptr<const attribution::Graph> graph, const EngineOptions& options,
+               EngineSinks sinks)
+    : pack_(std::move(pack)),
+      sinks_(std::move(sinks)),
+      topology_(std::make_shared<topology::Topology>(pack_)),
+      coverage_(pack_),
+      opens_incident_(pack_->kinds.size(), 0) {
+  eval::Options eval_options;
+  eval_options.threads = options.threads;
+  eval_options.near_misses = options.near_misses;
+  signals_ = std::make_unique<eval::SignalEngine>(pack_, topology_, eval_options);
+  incidents_ = std::make_unique<IncidentTracker>(pack_, std::move(graph), topology_, coverage_);
+  for (const auto& plan : pack_->incidents) {
+    for (const abi::KindId kind : plan.open_kinds) opens_incident_[kind] = 1;
+  }
+}
+
+void Engine::process(std::span<const abi::Record* const> records, int64_t watermark_ns) {
+  std::vector<const abi::Record*> open_records;
+  for (const abi::Record* record : records) {
+    const bool from_log = std::find(log_sources_.begin(), log_sources_.end(), record->source) !=
+                          log_sources_.end();
+    coverage_.saw(*record, from_log);
+    if (record->kind < abi::kBuiltinKindCount) topology_->apply(*record);
+    if (opens_incident_[record->kind]) open_records.push_back(record);
+  }
+  if (!records.empty()) last_ts_ns_ = std::max(last_ts_ns_, records.back()->ts_ns);
+  firings_.clear();
+  signals_->process(records, watermark_ns, firings_);
+  deliver(open_records, watermark_ns);
+}
+
+void Engine::deliver(const std::vector<const abi::Record*>& open_records, int64_t watermark_ns) {
+  if (sinks_.firing) {
+    for (const auto& firing : firings_) sinks_.firing(firing);
+  }
+  incidents_->process(firings_, open_records, watermark_ns, sinks_.verdict);
+}
+
+void Engine::count_late(std::span<const abi::Record* const> records) {
+  for (const abi::Record* record : records) incidents_->count_late(*record);
+}
+
+void Engine::finish() {
+  if (last_ts_ns_ != kNoTimeNs) {
+    // Timers that are still running at the end of the input never see their deadline: nothing is
+    // known about the time after the last event. A settle window does run out, so verdicts close.
+    firings_.clear();
+    signals_->finish(last_ts_ns_, firings_);
+    deliver({}, last_ts_ns_);
+  }
+  incidents_->finish(sinks_.verdict);
+}
+
+}  // namespace reflex::engine

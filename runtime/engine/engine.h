@@ -1,0 +1,79 @@
+// Engine: one pack set at work. Released events in, verdicts out.
+//
+// Composition only: topology -> signals -> incidents -> attribution. Stages meet here and nowhere
+// else. Threads: call from one thread; shards inside are the SignalEngine's. Deterministic for any
+// thread count and batching (see eval/signal_engine.h, engine/incident_tracker.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/firing.h"
+#include "runtime/abi/verdict.h"
+#include "runtime/base/result.h"
+#include "runtime/engine/coverage.h"
+#include "runtime/engine/incident_tracker.h"
+#include "runtime/eval/signal_engine.h"
+#include "runtime/stream/reorder.h"
+#include "runtime/topology/topology.h"
+
+namespace reflex::engine {
+
+struct EngineOptions {
+  unsigned threads = 1;
+  bool near_misses = false;
+};
+
+struct EngineSinks {
+  std::function<void(abi::Verdict&&)> verdict;       // required
+  std::function<void(const abi::Firing&)> firing;    // may be empty
+};
+
+class Engine {
+ public:
+  /// Fails when the pack's cause graph cannot be built.
+  static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const abi::CompiledPack> pack,
+                                                const EngineOptions& options, EngineSinks sinks);
+
+  topology::Topology& topology() { return *topology_; }
+  Coverage& coverage() { return coverage_; }
+  /// Sources whose records come from logs (for coverage).
+  void mark_log_source(SymbolId source) { log_sources_.push_back(source); }
+
+  /// `records` in total order, complete up to `watermark_ns`.
+  void process(std::span<const abi::Record* const> records, int64_t watermark_ns);
+  void count_late(std::span<const abi::Record* const> records);
+  /// End of input: due timers fire up to the last event, open incidents become final.
+  void finish();
+
+  /// For benchmarks and metrics (count-only mode, firings by signal).
+  eval::SignalEngine& signals() { return *signals_; }
+  [[nodiscard]] eval::Counters counters() const { return signals_->counters(); }
+  [[nodiscard]] const std::vector<eval::NearMiss>& near_misses() const {
+    return signals_->near_misses();
+  }
+  [[nodiscard]] size_t incidents_opened() const { return incidents_->opened_count(); }
+  [[nodiscard]] size_t triggers_unplaced() const { return incidents_->unplaced_count(); }
+
+ private:
+  Engine(std::shared_ptr<const abi::CompiledPack> pack,
+         std::shared_ptr<const attribution::Graph> graph, const EngineOptions& options,
+         EngineSinks sinks);
+  void deliver(const std::vector<const abi::Record*>& open_records, int64_t watermark_ns);
+
+  std::shared_ptr<const abi::CompiledPack> pack_;
+  EngineSinks sinks_;
+  std::shared_ptr<topology::Topology> topology_;
+  Coverage coverage_;
+  std::unique_ptr<eval::SignalEngine> signals_;
+  std::unique_ptr<IncidentTracker> incidents_;
+  std::vector<SymbolId> log_sources_;
+  std::vector<uint8_t> opens_incident_;   // [KindId]
+  std::vector<abi::Firing> firings_;      // reused
+  int64_t last_ts_ns_ = kNoTimeNs;
+};
+
+}  // namespace reflex::engine

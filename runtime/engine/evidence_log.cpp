@@ -1,0 +1,132 @@
+// Episodes per (signal, entity): see evidence_log.h.
+#include "runtime/engine/evidence_log.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/base/check.h"
+#include "runtime/base/time.h"
+
+namespace reflex::engine {
+namespace {
+
+// Why: a series that flaps for days must not grow without bound; attribution looks at the latest.
+constexpr size_t kEpisodesMax = 64;
+// Why: an event signal whose author said nothing counts as evidence for an hour (SYNTAX: holds).
+constexpr int64_t kHoldsDefaultNs = kNsPerHour;
+constexpr int64_t kOngoing = std::numeric_limits<int64_t>::max();
+
+int64_t saturating_add(int64_t a, int64_t b) {
+  int64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? (b > 0 ? kOngoing : kNoTimeNs) : sum;
+}
+
+}  // namespace
+
+EvidenceLog::EvidenceLog(std::shared_ptr<const abi::CompiledPack> pack,
+                         std::vector<int64_t> lookback_ns)
+    : pack_(std::move(pack)), lookback_ns_(std::move(lookback_ns)) {
+  RFX_CHECK(lookback_ns_.size() == pack_->signals.size());
+}
+
+int64_t EvidenceLog::holds_ns(abi::SignalId signal) const {
+  const int64_t holds = pack_->signals[signal].holds_ns;
+  return holds > 0 ? holds : kHoldsDefaultNs;
+}
+
+EvidenceLog::Series& EvidenceLog::series_of(const abi::Firing& firing) {
+  const auto& keys = pack_->entity_kinds[firing.entity.kind].keys;
+  RFX_CHECK(!keys.empty());
+  Group& group = by_key_[keys.front()][firing.entity.values[0]];
+  for (Series& series : group.series) {
+    if (series.signal == firing.signal && series.entity == firing.entity) return series;
+  }
+  group.series.push_back({firing.signal, firing.entity, {}});
+  ++series_count_;
+  return group.series.back();
+}
+
+void EvidenceLog::add(const abi::Firing& firing) {
+  Series& series = series_of(firing);
+  auto& episodes = series.episodes;
+  const bool condition = pack_->signals[firing.signal].shape == abi::SignalShape::kCondition;
+  if (firing.change == abi::FiringChange::kEnd) {
+    if (!episodes.empty() && episodes.back().end_ns > firing.ts_ns) {
+      episodes.back().end_ns = firing.ts_ns;
+    }
+    return;
+  }
+  if (firing.change == abi::FiringChange::kRetract) {
+    if (!episodes.empty() && --episodes.back().firings == 0) episodes.pop_back();
+    return;
+  }
+  const int64_t end =
+      condition ? kOngoing : saturating_add(firing.ts_ns, holds_ns(firing.signal));
+  if (!episodes.empty() && firing.onset_ns <= episodes.back().end_ns) {
+    auto& last = episodes.back();
+    last.end_ns = std::max(last.end_ns, end);
+    ++last.firings;
+    last.value = firing.value;
+    last.limit = firing.limit;
+    for (const auto& event : firing.events) {
+      if (last.events.size() < 8) last.events.push_back(event);
+    }
+    return;
+  }
+  episodes.push_back({firing.onset_ns, end, 1, firing.value, firing.limit, firing.events});
+  if (episodes.size() > kEpisodesMax) episodes.pop_front();
+}
+
+void EvidenceLog::append(const Series& series, int64_t now_ns,
+                         std::vector<attribution::Evidence>& out) const {
+  const int64_t oldest = saturating_add(now_ns, -lookback_ns_[series.signal]);
+  attribution::Evidence evidence{series.signal, series.entity, {}};
+  for (const auto& episode : series.episodes) {
+    if (episode.end_ns < oldest || episode.onset_ns > now_ns) continue;
+    evidence.episodes.push_back(episode);
+  }
+  if (!evidence.episodes.empty()) out.push_back(std::move(evidence));
+}
+
+void EvidenceLog::collect(const std::string& key_name, uint64_t value, int64_t now_ns,
+                          std::vector<attribution::Evidence>& out) const {
+  const auto by_value = by_key_.find(key_name);
+  if (by_value == by_key_.end()) return;
+  const auto group = by_value->second.find(value);
+  if (group == by_value->second.end()) return;
+  for (const Series& series : group->second.series) append(series, now_ns, out);
+}
+
+void EvidenceLog::collect_others(const std::vector<std::string>& excluded_names, int64_t now_ns,
+                                 std::vector<attribution::Evidence>& out) const {
+  for (const auto& [name, by_value] : by_key_) {
+    if (std::find(excluded_names.begin(), excluded_names.end(), name) != excluded_names.end()) {
+      continue;
+    }
+    // Unordered: attribution does not depend on the order of its input.
+    for (const auto& [value, group] : by_value) {
+      for (const Series& series : group.series) append(series, now_ns, out);
+    }
+  }
+}
+
+void EvidenceLog::trim(int64_t watermark_ns) {
+  for (auto& [name, by_value] : by_key_) {
+    for (auto it = by_value.begin(); it != by_value.end();) {
+      auto& list = it->second.series;
+      for (Series& series : list) {
+        const int64_t oldest = saturating_add(watermark_ns, -lookback_ns_[series.signal]);
+        while (!series.episodes.empty() && series.episodes.front().end_ns < oldest) {
+          series.episodes.pop_front();
+        }
+      }
+      const auto gone = std::remove_if(list.begin(), list.end(),
+                                       [](const Series& s) { return s.episodes.empty(); });
+      series_count_ -= static_cast<size_t>(list.end() - gone);
+      list.erase(gone, list.end());
+      it = list.empty() ? by_value.erase(it) : std::next(it);
+    }
+  }
+}
+
+}  // namespace reflex::engine

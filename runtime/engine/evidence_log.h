@@ -1,0 +1,59 @@
+// EvidenceLog: the firings of the recent past as episodes per (signal, entity).
+//
+// A refiring while an episode still holds extends it (count + 1): evidence is never multiplied.
+// Indexed by the first key of the entity, so that an incident collects the evidence of its nodes
+// without looking at others. Bound: kEpisodesMax episodes a series, series trimmed by trim().
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/firing.h"
+#include "runtime/attribution/attribution.h"
+
+namespace reflex::engine {
+
+class EvidenceLog {
+ public:
+  /// `lookback_ns[signal]`: how long an ended episode may still matter.
+  EvidenceLog(std::shared_ptr<const abi::CompiledPack> pack, std::vector<int64_t> lookback_ns);
+
+  /// Firings come in merged order.
+  void add(const abi::Firing& firing);
+  /// Appends the evidence whose entity starts with key `key_name` = `value`.
+  void collect(const std::string& key_name, uint64_t value, int64_t now_ns,
+               std::vector<attribution::Evidence>& out) const;
+  /// Appends the evidence of every entity that starts with a key other than `excluded_names`.
+  void collect_others(const std::vector<std::string>& excluded_names, int64_t now_ns,
+                      std::vector<attribution::Evidence>& out) const;
+  /// Forgets what can no longer matter at or after `watermark_ns`.
+  void trim(int64_t watermark_ns);
+  [[nodiscard]] size_t series_count() const { return series_count_; }
+
+ private:
+  struct Series {
+    abi::SignalId signal = 0;
+    abi::EntityKey entity;
+    std::deque<attribution::Evidence::Episode> episodes;
+  };
+  struct Group {
+    std::vector<Series> series;
+  };
+  using ByValue = std::unordered_map<uint64_t, Group>;
+
+  Series& series_of(const abi::Firing& firing);
+  void append(const Series& series, int64_t now_ns, std::vector<attribution::Evidence>& out) const;
+  [[nodiscard]] int64_t holds_ns(abi::SignalId signal) const;
+
+  std::shared_ptr<const abi::CompiledPack> pack_;
+  std::vector<int64_t> lookback_ns_;
+  std::unordered_map<std::string, ByValue> by_key_;
+  size_t series_count_ = 0;
+};
+
+}  // namespace reflex::engine

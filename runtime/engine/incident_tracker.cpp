@@ -1,0 +1,334 @@
+// Incidents and their revisions: see incident_tracker.h.
+#include "runtime/engine/incident_tracker.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/time.h"
+#include "runtime/engine/engine_version.h"
+
+namespace reflex::engine {
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+// Why: evidence comes in bursts; one look a second of event time is as fast as a person reads.
+constexpr int64_t kRevisionStepNs = kNsPerSecond;
+constexpr int64_t kTrimEveryNs = 10 * kNsPerMinute;
+
+std::vector<int64_t> lookbacks(const abi::CompiledPack& pack, const attribution::Graph& graph) {
+  int64_t settle = 0;
+  for (const auto& plan : pack.incidents) settle = std::max(settle, plan.settle_ns);
+  std::vector<int64_t> result;
+  result.reserve(pack.signals.size());
+  for (abi::SignalId s = 0; s < pack.signals.size(); ++s) {
+    result.push_back(graph.lookback_ns(s) + settle);
+  }
+  return result;
+}
+
+uint64_t fnv1a(std::string_view text, uint64_t hash) {
+  for (const char c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3ULL;
+  }
+  return hash;
+}
+
+std::string signature_of(const abi::Verdict& verdict) {
+  std::string signature = verdict.level + "|" + verdict.external;
+  for (const auto& culprit : verdict.culprits) signature += "|" + culprit;
+  for (size_t i = 0; i < std::min<size_t>(3, verdict.hypotheses.size()); ++i) {
+    const auto& h = verdict.hypotheses[i];
+    signature += "|" + h.cause + "@" + h.entity;
+  }
+  return signature;
+}
+
+}  // namespace
+
+IncidentTracker::IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
+                                 std::shared_ptr<const attribution::Graph> graph,
+                                 std::shared_ptr<const topology::Topology> topology,
+                                 const Coverage& coverage)
+    : pack_(std::move(pack)),
+      graph_(std::move(graph)),
+      topology_(std::move(topology)),
+      coverage_(coverage),
+      log_(pack_, lookbacks(*pack_, *graph_)),
+      opened_by_signal_(pack_->signals.size()),
+      opened_by_kind_(pack_->kinds.size()),
+      next_due_ns_(kNever) {
+  for (const auto& plan : pack_->incidents) {
+    for (const abi::SignalId s : plan.open_signals) opened_by_signal_[s].push_back(&plan);
+    for (const abi::KindId k : plan.open_kinds) opened_by_kind_[k].push_back(&plan);
+  }
+  for (const auto& identity : pack_->packs) {
+    pack_names_.push_back(identity.name + " " + identity.version);
+  }
+}
+
+void IncidentTracker::process(const std::vector<abi::Firing>& firings,
+                              const std::vector<const abi::Record*>& records,
+                              int64_t watermark_ns, const VerdictSink& sink) {
+  size_t r = 0;
+  const auto open_records_until = [&](int64_t ts_ns) {
+    for (; r < records.size() && records[r]->ts_ns <= ts_ns; ++r) {
+      if (opened_by_kind_[records[r]->kind].empty()) continue;
+      run_due(records[r]->ts_ns - 1, sink);
+      on_open_record(*records[r]);
+    }
+  };
+  for (const auto& firing : firings) {
+    open_records_until(firing.ts_ns);
+    run_due(firing.ts_ns - 1, sink);
+    on_firing(firing);
+  }
+  open_records_until(watermark_ns);
+  // Evaluations at the watermark itself wait: more firings of that instant may still come.
+  if (watermark_ns > std::numeric_limits<int64_t>::min()) run_due(watermark_ns - 1, sink);
+  if (last_trim_ns_ == kNoTimeNs || watermark_ns - last_trim_ns_ >= kTrimEveryNs) {
+    log_.trim(watermark_ns);
+    last_trim_ns_ = watermark_ns;
+  }
+  forget_closed(watermark_ns);
+}
+
+void IncidentTracker::finish(const VerdictSink& sink) { run_due(kNever - 1, sink); }
+
+SymbolId IncidentTracker::job_of_entity(const abi::EntityKey& entity, int64_t ts_ns) const {
+  const auto& keys = pack_->entity_kinds[entity.kind].keys;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i] == "job") return static_cast<SymbolId>(entity.values[i]);
+  }
+  if (!keys.empty() && keys[0] == "node") {
+    return topology_->job_of(static_cast<SymbolId>(entity.values[0]), ts_ns);
+  }
+  return kNoSymbol;
+}
+
+void IncidentTracker::on_firing(const abi::Firing& firing) {
+  log_.add(firing);
+  const auto& keys = pack_->entity_kinds[firing.entity.kind].keys;
+  if (!keys.empty() && keys[0] == "node") {
+    const auto it = by_node_.find(static_cast<SymbolId>(firing.entity.values[0]));
+    if (it != by_node_.end()) {
+      for (Open* incident : it->second) mark_dirty(*incident, firing.ts_ns);
+    }
+  } else {
+    for (auto& incident : incidents_) {
+      if (keys.empty() || keys[0] != "job" || incident->job == firing.entity.values[0]) {
+        mark_dirty(*incident, firing.ts_ns);
+      }
+    }
+  }
+  if (firing.change != abi::FiringChange::kStart) return;
+  for (const abi::IncidentPlan* plan : opened_by_signal_[firing.signal]) {
+    const SymbolId job = job_of_entity(firing.entity, firing.ts_ns);
+    if (job == kNoSymbol) {
+      ++unplaced_count_;
+      continue;
+    }
+    open(*plan, job, firing.ts_ns, "", "", pack_->signals[firing.signal].name);
+  }
+}
+
+void IncidentTracker::on_open_record(const abi::Record& record) {
+  const auto& schema = pack_->kinds[record.kind];
+  SymbolId job = kNoSymbol;
+  SymbolId node = kNoSymbol;
+  std::string id;
+  std::string symptom;
+  for (unsigned i = 0; i < schema.fields.size(); ++i) {
+    if (!record.has(i)) continue;
+    const auto& name = schema.fields[i].name;
+    const auto symbol = static_cast<SymbolId>(record.i64(i));
+    if (name == "job") job = symbol;
+    if (name == "node") node = symbol;
+    if (name == "incident") id = pack_->symbols->name(symbol);
+    if (name == "symptom") symptom = pack_->symbols->name(symbol);
+  }
+  if (job == kNoSymbol && node != kNoSymbol) job = topology_->job_of(node, record.ts_ns);
+  for (const abi::IncidentPlan* plan : opened_by_kind_[record.kind]) {
+    if (job == kNoSymbol) {
+      ++unplaced_count_;
+      continue;
+    }
+    open(*plan, job, record.ts_ns, id, symptom, schema.name);
+  }
+}
+
+void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t ts_ns,
+                           std::string id, std::string symptom, std::string opened_by) {
+  for (auto& other : incidents_) {
+    // An incident that was asked for by id is always its own.
+    if (other->plan == &plan && other->job == job && ts_ns <= other->merge_until_ns && id.empty()) {
+      mark_dirty(*other, ts_ns);
+      return;
+    }
+  }
+  auto incident = std::make_unique<Open>();
+  incident->plan = &plan;
+  incident->job = job;
+  incident->opened_ns = ts_ns;
+  incident->final_ns = ts_ns + plan.settle_ns;
+  incident->merge_until_ns = ts_ns + plan.merge_ns;
+  incident->next_ns = ts_ns;
+  incident->symptom = std::move(symptom);
+  incident->opened_by = std::move(opened_by);
+  incident->id = !id.empty() ? std::move(id)
+                             : fmt::format("{}/{}/{}", plan.name, pack_->symbols->name(job),
+                                           to_rfc3339(EventTime{ts_ns}));
+  fill_nodes(*incident);
+  for (const auto& view : incident->nodes) by_node_[view.node].push_back(incident.get());
+  next_due_ns_ = std::min(next_due_ns_, incident->next_ns);
+  incidents_.push_back(std::move(incident));
+  ++opened_count_;
+}
+
+void IncidentTracker::fill_nodes(Open& incident) const {
+  const int64_t at = incident.opened_ns;
+  const SymbolId rack_key = pack_->symbols->intern("rack");
+  const SymbolId tor_key = pack_->symbols->intern("tor");
+  std::set<SymbolId> known;
+  std::set<std::pair<SymbolId, SymbolId>> groups;
+  const auto add = [&](SymbolId node, bool in_job) {
+    if (!known.insert(node).second) return;
+    attribution::NodeView view;
+    view.node = node;
+    view.hw_class = topology_->hw_class(node, at);
+    view.rack = topology_->label(node, rack_key, at);
+    view.tor = topology_->label(node, tor_key, at);
+    view.in_job = in_job;
+    if (in_job && view.rack != kNoSymbol) groups.insert({rack_key, view.rack});
+    if (in_job && view.tor != kNoSymbol) groups.insert({tor_key, view.tor});
+    incident.nodes.push_back(view);
+  };
+  for (const SymbolId node : topology_->nodes_of(incident.job, at)) add(node, true);
+  incident.job_node_count = static_cast<uint32_t>(incident.nodes.size());
+  const bool needs_groups =
+      std::any_of(pack_->edges.begin(), pack_->edges.end(), [](const abi::EdgePlan& e) {
+        return e.scope == abi::Scope::kRack || e.scope == abi::Scope::kTor;
+      });
+  if (!needs_groups) return;
+  const auto in_job_groups = groups;  // the loop below adds nodes, not groups of the job
+  for (const auto& [key, value] : in_job_groups) {
+    for (const SymbolId node : topology_->members(key, value, at)) add(node, false);
+  }
+}
+
+void IncidentTracker::mark_dirty(Open& incident, int64_t ts_ns) {
+  if (incident.closed || ts_ns > incident.final_ns || incident.next_ns != kNever) return;
+  const int64_t since = ts_ns - incident.opened_ns;
+  const int64_t step = (since / kRevisionStepNs + 1) * kRevisionStepNs;
+  incident.next_ns = std::min(incident.opened_ns + step, incident.final_ns);
+  next_due_ns_ = std::min(next_due_ns_, incident.next_ns);
+}
+
+void IncidentTracker::run_due(int64_t up_to_ns, const VerdictSink& sink) {
+  while (next_due_ns_ <= up_to_ns) {
+    const int64_t at = next_due_ns_;
+    for (auto& incident : incidents_) {
+      if (incident->closed) continue;
+      const int64_t due = std::min(incident->next_ns, incident->final_ns);
+      if (due == at) evaluate(*incident, at, sink);
+    }
+    next_due_ns_ = kNever;
+    for (const auto& incident : incidents_) {
+      if (incident->closed) continue;
+      next_due_ns_ = std::min({next_due_ns_, incident->next_ns, incident->final_ns});
+    }
+  }
+}
+
+void IncidentTracker::collect_evidence(const Open& incident, int64_t at_ns,
+                                       std::vector<attribution::Evidence>& out) const {
+  for (const auto& view : incident.nodes) log_.collect("node", view.node, at_ns, out);
+  log_.collect("job", incident.job, at_ns, out);
+  log_.collect_others({"node", "job"}, at_ns, out);
+}
+
+void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const VerdictSink& sink) {
+  struct Asked {
+    const Coverage* coverage;
+    int64_t at_ns;
+  } asked{&coverage_, at_ns};
+  attribution::Input input;
+  input.opened_ns = incident.opened_ns;
+  input.now_ns = at_ns;
+  input.job = incident.job;
+  input.plan = incident.plan;
+  input.nodes = incident.nodes;
+  input.observed = [](const void* state, abi::SignalId signal, SymbolId node) {
+    const auto* a = static_cast<const Asked*>(state);
+    return a->coverage->observed(signal, node, a->at_ns);
+  };
+  input.observed_state = &asked;
+  collect_evidence(incident, at_ns, input.evidence);
+
+  abi::Verdict verdict = graph_->attribute(input);
+  const bool final_revision = at_ns >= incident.final_ns;
+  const std::string signature = signature_of(verdict);
+  incident.next_ns = kNever;
+  if (!final_revision && incident.revision > 0 && signature == incident.signature) return;
+  ++incident.revision;
+  incident.signature = signature;
+  incident.closed = final_revision;
+  verdict.revision = incident.revision;
+  verdict.final_revision = final_revision;
+  verdict.ts_ns = at_ns;
+  identify(incident, verdict);
+  sink(std::move(verdict));
+}
+
+void IncidentTracker::identify(const Open& incident, abi::Verdict& verdict) const {
+  verdict.incident = incident.id;
+  verdict.incident_type = incident.plan->name;
+  verdict.job = pack_->symbols->name(incident.job);
+  verdict.symptom = incident.symptom;
+  verdict.opened_ns = incident.opened_ns;
+  verdict.opened_by = incident.opened_by;
+  verdict.pack_names = pack_names_;
+  verdict.pack_sha256 = pack_->set_sha256;
+  verdict.engine = std::string(kEngineVersion);
+  verdict.job_node_count = incident.job_node_count;
+  verdict.late_events = incident.late_events;
+  const std::string identity = fmt::format("{}|{}|{}|{}|{}", pack_->set_sha256, incident.plan->name,
+                                           incident.id, verdict.job, incident.revision);
+  verdict.id = fmt::format("v-{:016x}{:016x}", fnv1a(identity, 0xcbf29ce484222325ULL),
+                           fnv1a(identity, 0x84222325cbf29ce4ULL));
+}
+
+void IncidentTracker::forget_closed(int64_t watermark_ns) {
+  const auto gone = std::stable_partition(
+      incidents_.begin(), incidents_.end(), [&](const std::unique_ptr<Open>& incident) {
+        return !(incident->closed && incident->merge_until_ns < watermark_ns);
+      });
+  if (gone == incidents_.end()) return;
+  for (auto it = gone; it != incidents_.end(); ++it) {
+    for (const auto& view : (*it)->nodes) {
+      auto list = by_node_.find(view.node);
+      if (list == by_node_.end()) continue;
+      std::erase(list->second, it->get());
+      if (list->second.empty()) by_node_.erase(list);
+    }
+  }
+  incidents_.erase(gone, incidents_.end());
+}
+
+void IncidentTracker::count_late(const abi::Record& record) {
+  const auto& schema = pack_->kinds[record.kind];
+  for (unsigned i = 0; i < schema.fields.size(); ++i) {
+    if (schema.fields[i].name != "node" || !record.has(i)) continue;
+    const auto it = by_node_.find(static_cast<SymbolId>(record.i64(i)));
+    if (it == by_node_.end()) continue;
+    for (Open* incident : it->second) {
+      if (!incident->closed) ++incident->late_events;
+    }
+  }
+}
+
+}  // namespace reflex::engine

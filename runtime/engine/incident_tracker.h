@@ -1,0 +1,96 @@
+// IncidentTracker: triggers -> open incidents -> verdict revisions (attribution.md section 8).
+//
+// An incident opens on its trigger and gets a first verdict at once, a revision for each later
+// second (event time) in which new evidence changed the answer, and a final one at the end of its
+// settle window. All times are event time; the outcome does not depend on batches or threads.
+// Ids are deterministic: (pack set, incident, revision) -> the same id in every replay.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/firing.h"
+#include "runtime/abi/record.h"
+#include "runtime/abi/verdict.h"
+#include "runtime/attribution/attribution.h"
+#include "runtime/engine/coverage.h"
+#include "runtime/engine/evidence_log.h"
+#include "runtime/topology/topology.h"
+
+namespace reflex::engine {
+
+class IncidentTracker {
+ public:
+  IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
+                  std::shared_ptr<const attribution::Graph> graph,
+                  std::shared_ptr<const topology::Topology> topology, const Coverage& coverage);
+
+  using VerdictSink = std::function<void(abi::Verdict&&)>;
+
+  /// `firings` in merged order, `records` in total order; both complete up to `watermark_ns`.
+  void process(const std::vector<abi::Firing>& firings,
+               const std::vector<const abi::Record*>& records, int64_t watermark_ns,
+               const VerdictSink& sink);
+  /// End of input: every open incident gets its final revision.
+  void finish(const VerdictSink& sink);
+  void count_late(const abi::Record& record);
+
+  [[nodiscard]] size_t opened_count() const { return opened_count_; }
+  [[nodiscard]] size_t unplaced_count() const { return unplaced_count_; }
+
+ private:
+  struct Open {
+    const abi::IncidentPlan* plan = nullptr;
+    SymbolId job = kNoSymbol;
+    std::string id;
+    std::string symptom;
+    std::string opened_by;
+    int64_t opened_ns = 0;
+    int64_t final_ns = 0;
+    int64_t merge_until_ns = 0;
+    int64_t next_ns = 0;          // when the next evaluation is due; kNever when not dirty
+    bool closed = false;          // final revision given; kept for `merge for`
+    uint32_t revision = 0;
+    uint32_t late_events = 0;
+    std::string signature;        // of the last revision given
+    std::vector<attribution::NodeView> nodes;
+    uint32_t job_node_count = 0;
+  };
+
+  void on_firing(const abi::Firing& firing);
+  void on_open_record(const abi::Record& record);
+  void open(const abi::IncidentPlan& plan, SymbolId job, int64_t ts_ns, std::string id,
+            std::string symptom, std::string opened_by);
+  void mark_dirty(Open& incident, int64_t ts_ns);
+  void run_due(int64_t up_to_ns, const VerdictSink& sink);
+  void evaluate(Open& incident, int64_t at_ns, const VerdictSink& sink);
+  void forget_closed(int64_t watermark_ns);
+  void fill_nodes(Open& incident) const;
+  void collect_evidence(const Open& incident, int64_t at_ns,
+                        std::vector<attribution::Evidence>& out) const;
+  [[nodiscard]] SymbolId job_of_entity(const abi::EntityKey& entity, int64_t ts_ns) const;
+  void identify(const Open& incident, abi::Verdict& verdict) const;
+
+  std::shared_ptr<const abi::CompiledPack> pack_;
+  std::shared_ptr<const attribution::Graph> graph_;
+  std::shared_ptr<const topology::Topology> topology_;
+  const Coverage& coverage_;
+  EvidenceLog log_;
+  std::vector<std::vector<const abi::IncidentPlan*>> opened_by_signal_;  // [SignalId]
+  std::vector<std::vector<const abi::IncidentPlan*>> opened_by_kind_;    // [KindId]
+  std::vector<std::string> pack_names_;
+  std::vector<std::unique_ptr<Open>> incidents_;
+  std::unordered_map<SymbolId, std::vector<Open*>> by_node_;
+  int64_t next_due_ns_;
+  int64_t last_trim_ns_ = kNoTimeNs;
+  size_t opened_count_ = 0;
+  size_t unplaced_count_ = 0;
+};
+
+}  // namespace reflex::engine

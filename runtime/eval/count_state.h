@@ -1,0 +1,96 @@
+// CountStates: `count`, `count distinct`, `count bursts` signals (language.md A6) of one shard.
+//
+// Two forms: a ring of the k newest times when the threshold is a constant k (whether the count
+// reaches k is whether the k-th newest is still inside the window), and a general one (exact up to
+// 132 samples, then merged buckets; distinct exact to 64, then HyperLogLog).
+// Windows are half-open (t - D, t]. Without `each` a signal fires when the condition becomes true
+// and re-arms when, before an event is added, the count has fallen below `rearm`.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/eval/distinct_window.h"
+#include "runtime/eval/guard_state.h"
+#include "runtime/eval/shard_core.h"
+#include "runtime/eval/state_arena.h"
+#include "runtime/eval/time_window.h"
+
+namespace reflex::eval {
+
+class CountStates {
+ public:
+  CountStates(ShardCore& core, StateArena& arena, GuardStates& guards);
+  /// Registers a signal; returns its number and whether it is of the ring form.
+  struct Entry {
+    uint32_t number = 0;
+    bool ring = false;
+  };
+  Entry add(abi::SignalId signal);
+
+  void on_ring(uint32_t number, char* state, const EventView& event, EntityIndex entity) {
+    const RingPlan& plan = rings_[number];
+    auto* header = reinterpret_cast<RingHeader*>(state);
+    auto* times = reinterpret_cast<int64_t*>(header + 1);
+    const int64_t now = event.record->ts_ns;
+    const bool armed = plan.each || rearm(plan, *header, times, now);
+    const uint32_t at = header->next;
+    times[at] = now;
+    const uint32_t oldest = at + 1 == plan.k ? 0 : at + 1;
+    header->next = static_cast<uint16_t>(oldest);
+    bool full = header->count == plan.k;
+    if (!full) full = ++header->count == plan.k;
+    if (refs_on_) [[unlikely]] refs_[plan.refs].at(entity).push(*event.record);
+    if (full && times[oldest] > now - plan.window_ns && armed) fire_ring(plan, state, event, entity);
+  }
+  void on_general(uint32_t number, uint16_t input, const EventView& event, EntityIndex entity);
+  [[nodiscard]] Place ring_place(uint32_t number) const { return rings_[number].place; }
+  void set_count_only(bool on) { refs_on_ = !on; }
+  void reset_entity(abi::EntityKindId kind, EntityIndex entity);
+  [[nodiscard]] uint64_t bytes() const;
+
+ private:
+  struct RingHeader {
+    uint16_t count = 0;
+    uint16_t next = 0;       // the oldest slot when full
+    uint32_t disarmed = 0;
+  };
+  struct RingPlan {
+    abi::SignalId signal = 0;
+    uint32_t k = 1;
+    uint32_t rearm_k = 1;
+    bool each = false;
+    bool guarded = false;
+    int64_t window_ns = 0;
+    Place place;
+    uint32_t refs = 0;
+  };
+  struct General {
+    TimeWindow<CountBucket> window;
+    DistinctWindow distinct;
+    int64_t last_ns = INT64_MIN;
+    bool disarmed = false;
+  };
+  struct GeneralPlan {
+    abi::SignalId signal = 0;
+    uint32_t refs = 0;
+  };
+  static bool rearm(const RingPlan& plan, RingHeader& header, const int64_t* times, int64_t now);
+  void fire_ring(const RingPlan& plan, char* state, const EventView& event, EntityIndex entity);
+  void fire(abi::SignalId signal, uint32_t refs, const EventView& event, EntityIndex entity,
+            double value, double limit, bool approximate);
+  void add_sample(const abi::CountPlan& plan, uint16_t input, const abi::Record& record,
+                  General& state) const;
+
+  ShardCore& core_;
+  StateArena& arena_;
+  GuardStates& guards_;
+  bool refs_on_ = true;
+  std::vector<RingPlan> rings_;
+  std::vector<GeneralPlan> generals_;
+  std::vector<PagedObjects<General>> states_;
+  std::vector<PagedObjects<RefRing>> refs_;
+  std::vector<abi::EntityKindId> refs_kind_;
+};
+
+}  // namespace reflex::eval

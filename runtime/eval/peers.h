@@ -1,0 +1,60 @@
+// Peers: statistics of a feature over the other entities of the same scope (language.md A8).
+//
+// Alignment: time is cut into buckets of bucket_ns; a query in bucket b sees, of every peer, the
+// value after its last sample in a closed bucket (before b), at most kCarryBuckets old. So all
+// peers are compared at the same instant, what an entity sees does not depend on which peer of the
+// running bucket happens to report first, and a group is sorted once a bucket.
+// The entity itself is left out. Median and MAD are lower medians. rank: 1 + peers with a higher
+// value than the entity's own. Lives in the global shard, which sees every event it needs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/eval/shard_core.h"
+
+namespace reflex::eval {
+
+class Peers {
+ public:
+  explicit Peers(ShardCore& core);
+  [[nodiscard]] bool wants(abi::FeatureId feature) const { return !queries_of_[feature].empty(); }
+  /// A feature of an entity was updated at ts.
+  void note(abi::FeatureId feature, EntityIndex entity, int64_t ts_ns, abi::Value value);
+  abi::Value query(const abi::EvalContext& context, const Site& site, uint32_t query);
+  void reset_entity(abi::EntityKindId kind, EntityIndex entity);
+
+ private:
+  // Why 4: exporters that scrape every minute still have a value in a 30 s bucket.
+  static constexpr int64_t kCarryBuckets = 4;
+  struct Sample {
+    int64_t bucket = INT64_MIN;         // of the newest value
+    int64_t bucket_before = INT64_MIN;
+    double value = 0;
+    double value_before = 0;
+  };
+  struct PerQuery {
+    uint32_t query = 0;
+    std::vector<Sample> samples;                                    // [EntityIndex]
+    std::unordered_map<SymbolId, std::vector<EntityIndex>> by_node;  // never iterated for output
+  };
+  struct Group {
+    int64_t bucket = INT64_MIN;
+    std::vector<double> sorted;
+  };
+  [[nodiscard]] bool closed_value(const PerQuery& q, EntityIndex entity, int64_t bucket,
+                                  double& value) const;
+  [[nodiscard]] uint64_t scope_of(const abi::PeersQuery& plan, SymbolId node, int64_t now) const;
+  void fill(PerQuery& q, const abi::PeersQuery& plan, uint64_t scope, int64_t now_ns,
+            int64_t bucket, Group& group) const;
+
+  ShardCore& core_;
+  std::vector<PerQuery> queries_;                    // [query]
+  std::vector<std::vector<uint32_t>> queries_of_;    // [FeatureId]
+  std::map<std::pair<uint32_t, uint64_t>, Group> groups_;
+};
+
+}  // namespace reflex::eval

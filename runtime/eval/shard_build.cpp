@@ -1,0 +1,221 @@
+// Shard, load time: which plans it has, and the dispatch tables of each kind.
+#include <algorithm>
+
+#include "runtime/base/check.h"
+#include "runtime/eval/shard.h"
+
+namespace reflex::eval {
+
+Shard::Shard(const Program& program, const Options& options, ShardRole role)
+    : program_(program),
+      core_(program, options),
+      guards_(core_, arena_),
+      counts_(core_, arena_, guards_),
+      sequences_(core_, arena_, guards_),
+      conditions_(core_),
+      peers_(core_) {
+  include_plans(role);
+  register_plans();
+  build_kinds();
+  core_.host.peers_state = this;
+  core_.host.peers = [](void* state, const abi::EvalContext* context,
+                        uint32_t query) noexcept -> abi::Value {
+    auto* shard = static_cast<Shard*>(state);
+    return shard->peers_.query(*context, shard->core_.site, query);
+  };
+}
+
+void Shard::include_plans(ShardRole role) {
+  const auto& pack = program_.pack();
+  signal_in_.assign(pack.signals.size(), 0);
+  feature_in_.assign(pack.features.size(), 0);
+  for (abi::SignalId s = 0; s < pack.signals.size(); ++s) {
+    const bool global = program_.global_signal(s);
+    if (role != ShardRole::kAll && global != (role == ShardRole::kGlobal)) continue;
+    signal_in_[s] = 1;
+    for (abi::FeatureId f : program_.needs_of(s)) feature_in_[f] = 1;
+  }
+}
+
+void Shard::register_plans() {
+  const auto& pack = program_.pack();
+  features_ = std::make_unique<FeatureStore>(pack, feature_in_, arena_);
+  core_.features = features_.get();
+  count_entries_.resize(pack.signals.size());
+  for (abi::SignalId s = 0; s < pack.signals.size(); ++s) {
+    if (signal_in_[s] == 0) continue;
+    guards_.add(s);
+    switch (pack.signals[s].shape) {
+      case abi::SignalShape::kSequence: sequences_.add(s); break;
+      case abi::SignalShape::kCount: count_entries_[s] = counts_.add(s); break;
+      case abi::SignalShape::kCondition: conditions_.add(s); break;
+    }
+  }
+  arena_.seal();
+}
+
+bool Shard::build_target(abi::LeafId leaf, const abi::LeafOwner& owner, Target& out) {
+  const auto& pack = program_.pack();
+  const bool feature = owner.kind == abi::OwnerKind::kFeatureInput;
+  if (owner.kind == abi::OwnerKind::kFeatureReset) return false;  // see Kind::resets
+  if (feature ? feature_in_[owner.owner] == 0 || !features_->leads(owner.owner)
+              : signal_in_[owner.owner] == 0) {
+    return false;
+  }
+  const Program::OwnerKey key = program_.owner_key(leaf, owner);
+  out = Target{};
+  out.key = program_.key_slot(pack.leaves[leaf].kind, key);
+  out.sub = key.sub;
+  out.plan = owner.owner;
+  switch (owner.kind) {
+    case abi::OwnerKind::kSequenceStep:
+      out.place = sequences_.place(owner.owner);
+      switch (sequences_.form(owner.owner)) {
+        case SequenceStates::Form::kSingle: out.use = Use::kSingle; break;
+        case SequenceStates::Form::kLatestPair:
+          out.use = key.sub == 0 ? Use::kPairFirst : Use::kPairSecond;
+          break;
+        case SequenceStates::Form::kAbsentPair:
+          out.use = key.sub == 0 ? Use::kAbsentArm : Use::kAbsentCancel;
+          break;
+        case SequenceStates::Form::kGeneral: out.use = Use::kStep; break;
+      }
+      break;
+    case abi::OwnerKind::kSequenceUnless: out.use = Use::kUnless; break;
+    case abi::OwnerKind::kSignalGuard: out.use = Use::kGuard; break;
+    case abi::OwnerKind::kCount: {
+      const CountStates::Entry entry = count_entries_[owner.owner];
+      out.use = entry.ring ? Use::kCountRing : Use::kCountGeneral;
+      out.plan = entry.number;
+      if (entry.ring) out.place = counts_.ring_place(entry.number);
+      break;
+    }
+    case abi::OwnerKind::kCondition: out.use = Use::kCondition; break;
+    case abi::OwnerKind::kFeatureInput: out.use = Use::kFeature; break;
+    case abi::OwnerKind::kFeatureReset: return false;
+  }
+  return true;
+}
+
+void Shard::build_reads(abi::KindId kind, const std::vector<abi::FeatureId>& ids, uint8_t prefer,
+                        uint32_t& begin, uint32_t& end) {
+  const auto& slots = program_.keys()[kind].slots;
+  begin = static_cast<uint32_t>(reads_.size());
+  for (abi::FeatureId id : ids) {
+    const uint32_t ring = features_->ring_of(id);
+    const bool known = std::any_of(reads_.begin() + begin, reads_.end(), [&](const Read& r) {
+      return r.feature == id || (ring != abi::kNone32 && features_->ring_of(r.feature) == ring);
+    });
+    if (known) continue;
+    const abi::EntityKindId want = program_.pack().features[id].entity_kind;
+    uint8_t key = prefer;  // its entity is projected when no slot of the kind has the feature's
+    if (slots[prefer].entity_kind != want) {
+      for (size_t i = 0; i < slots.size(); ++i) {
+        if (slots[i].entity_kind == want) {
+          key = static_cast<uint8_t>(i);
+          break;
+        }
+      }
+    }
+    reads_.push_back({id, key});
+  }
+  end = static_cast<uint32_t>(reads_.size());
+}
+
+uint32_t Shard::build_leaf(abi::LeafId id) {
+  const abi::LeafPlan& plan = program_.pack().leaves[id];
+  Leaf leaf;
+  leaf.targets_begin = static_cast<uint32_t>(targets_.size());
+  for (const abi::LeafOwner& owner : plan.owners) {
+    Target target;
+    if (build_target(id, owner, target)) targets_.push_back(target);
+  }
+  leaf.targets_end = static_cast<uint32_t>(targets_.size());
+  if (leaf.targets_begin == leaf.targets_end) return abi::kNone32;
+  leaf.key = targets_[leaf.targets_begin].key;
+  leaf.residual = plan.constraints.empty() ? plan.predicate : plan.residual;
+  build_reads(plan.kind, plan.features, leaf.key, leaf.reads_begin, leaf.reads_end);
+  if (leaf.residual != abi::kNone32) leaf.reads_class = program_.reads_class(leaf.residual);
+  leaves_.push_back(leaf);
+  return static_cast<uint32_t>(leaves_.size() - 1);
+}
+
+void Shard::build_chunk(uint32_t number) {
+  const auto& pack = program_.pack();
+  const abi::Chunk& chunk = pack.chunks[number];
+  ChunkRun run;
+  run.chunk = number;
+  bool any = false;
+  bool reading = false;  // the entity of the first leaf that reads features is the chunk's
+  for (abi::LeafId leaf : chunk.leaves) {
+    const uint32_t at = build_leaf(leaf);
+    run.leaves.push_back(at);
+    if (at == abi::kNone32) continue;
+    const bool reads = leaves_[at].reads_begin != leaves_[at].reads_end;
+    if (!any || (reads && !reading)) run.key = leaves_[at].key;
+    any = true;
+    reading = reading || reads;
+    const abi::ExprId predicate = pack.leaves[leaf].predicate;
+    run.reads_class = run.reads_class ||
+                      (predicate != abi::kNone32 && program_.reads_class(predicate));
+  }
+  if (!any) return;
+  std::vector<abi::FeatureId> kept;
+  for (abi::FeatureId f : chunk.features) {
+    if (feature_in_[f] != 0) kept.push_back(f);
+  }
+  build_reads(chunk.kind, kept, run.key, run.reads_begin, run.reads_end);
+  for (size_t c = 0; c < std::max<size_t>(pack.classes.size(), 1); ++c) {
+    run.code.push_back(pack.code->chunk(number, static_cast<abi::ClassId>(c)));
+  }
+  hits_.resize(std::max(hits_.size(), chunk.leaves.size()));
+  kinds_[chunk.kind].wanted = true;
+  kinds_[chunk.kind].needs_class |= run.reads_class;
+  kinds_[chunk.kind].chunks.push_back(std::move(run));
+}
+
+void Shard::build_kinds() {
+  const auto& pack = program_.pack();
+  kinds_.resize(pack.kinds.size());
+  std::vector<uint8_t> in_chunk(pack.leaves.size(), 0);
+  for (const auto& chunk : pack.chunks) {
+    for (abi::LeafId leaf : chunk.leaves) in_chunk[leaf] = 1;
+  }
+  std::vector<std::vector<const abi::LeafPlan*>> indexed(pack.kinds.size());
+  for (abi::LeafId l = 0; l < pack.leaves.size(); ++l) {
+    const abi::LeafPlan& plan = pack.leaves[l];
+    Kind& kind = kinds_[plan.kind];
+    for (const abi::LeafOwner& owner : plan.owners) {
+      if (owner.kind != abi::OwnerKind::kFeatureReset || feature_in_[owner.owner] == 0 ||
+          !features_->leads(owner.owner)) {
+        continue;
+      }
+      const auto key = program_.owner_key(l, owner);
+      kind.resets.push_back({plan.predicate, owner.owner, program_.key_slot(plan.kind, key)});
+      kind.wanted = true;
+    }
+    if (in_chunk[l] != 0) continue;
+    const uint32_t leaf = build_leaf(l);
+    if (leaf == abi::kNone32) continue;
+    kind.wanted = true;
+    kind.needs_class |= leaves_[leaf].reads_class;
+    if (plan.constraints.empty()) {
+      kind.always.push_back(leaf);
+    } else {
+      kind.indexed.push_back(leaf);
+      indexed[plan.kind].push_back(&plan);
+    }
+  }
+  for (size_t k = 0; k < kinds_.size(); ++k) {
+    kinds_[k].index.build(indexed[k]);
+    for (uint32_t i = 0; i < indexed[k].size(); ++i) {
+      if (kinds_[k].index.complete(i)) continue;
+      Leaf& leaf = leaves_[kinds_[k].indexed[i]];
+      leaf.residual = indexed[k][i]->predicate;
+      if (leaf.residual != abi::kNone32) leaf.reads_class = program_.reads_class(leaf.residual);
+    }
+  }
+  for (uint32_t c = 0; c < pack.chunks.size(); ++c) build_chunk(c);
+}
+
+}  // namespace reflex::eval

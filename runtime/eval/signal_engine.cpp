@@ -1,0 +1,311 @@
+// SignalEngine: the sequential stage (keys, evictions), the shards, and the merge of their firings.
+#include "runtime/eval/signal_engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "runtime/base/check.h"
+#include "runtime/eval/shard.h"
+
+namespace reflex::eval {
+
+class SignalEngine::Impl {
+ public:
+  Impl(std::shared_ptr<const abi::CompiledPack> pack,
+       std::shared_ptr<const topology::Topology> topology, const Options& options)
+      : options_(options),
+        node_shards_(std::max(1u, options.threads)),
+        program_(std::move(pack), std::move(topology), node_shards_) {
+    host_.topology = &program_.topology();
+    host_.symbols = program_.pack().symbols.get();
+    if (node_shards_ == 1) {
+      shards_.push_back(std::make_unique<Shard>(program_, options_, ShardRole::kAll));
+    } else {
+      for (unsigned i = 0; i < node_shards_; ++i) {
+        shards_.push_back(std::make_unique<Shard>(program_, options_, ShardRole::kNode));
+      }
+      shards_.push_back(std::make_unique<Shard>(program_, options_, ShardRole::kGlobal));
+      tasks_.resize(shards_.size());
+      for (size_t i = 1; i < shards_.size(); ++i) {
+        workers_.emplace_back([this, i] { work(i); });
+      }
+    }
+    for (const auto& keys : program_.keys()) slots_max_ = std::max(slots_max_, keys.slots.size());
+    ids_.resize(slots_max_ + 1);
+  }
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    for (auto& worker : workers_) worker.join();
+  }
+
+  void process(std::span<const abi::Record* const> records, int64_t before_ns,
+               std::vector<abi::Firing>& firings) {
+    if (node_shards_ == 1) {
+      run_inline(records, before_ns);
+    } else {
+      run_parallel(records, before_ns);
+    }
+    merge(firings);
+  }
+
+  Options options_;
+  unsigned node_shards_;
+  Program program_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<NearMiss> near_misses_;
+  uint64_t evictions_ = 0;
+
+ private:
+  struct Item {               // one record for one shard, or an eviction before it
+    const abi::Record* record = nullptr;
+    size_t ids = 0;           // offset into batch_ids_
+    abi::EntityKindId kind = 0;
+    EntityIndex evicted = kNoEntity;
+    uint64_t order = 0;
+  };
+
+  /// Resolves the keys of a record into ids; calls on_evict(kind, index) for each key pushed out.
+  template <typename OnEvict>
+  void resolve(const abi::Record& record, EntityIndex* ids, OnEvict&& on_evict) {
+    const KindKeys& keys = program_.keys()[record.kind];
+    for (size_t i = 0; i < keys.slots.size(); ++i) {
+      const KeySlot& slot = keys.slots[i];
+      EntityTable& table = program_.tables()[slot.entity_kind];
+      std::array<uint64_t, 3> key{};
+      if (slot.plain) [[likely]] {
+        const uint64_t value = record.slots()[slot.field];
+        const bool known = record.has(slot.field) &&
+                           (value != kNoSymbol || !table.config().is_symbol[0]);
+        if (!known) {
+          ids[i] = kNoEntity;
+          continue;
+        }
+        key[0] = value;
+      } else if (!program_.resolve(slot, record, program_.node_of(record), host_, key)) {
+        ids[i] = kNoEntity;
+        continue;
+      }
+      const EntityTable::Touch touch = table.touch(key, record.order);
+      if (touch.evicted) [[unlikely]] {
+        ++evictions_;
+        for (size_t j = 0; j < i; ++j) {  // a tiny cap may push out a key of this very event
+          if (keys.slots[j].entity_kind == slot.entity_kind && ids[j] == touch.index_evicted) {
+            ids[j] = kNoEntity;
+          }
+        }
+        on_evict(slot.entity_kind, touch.index_evicted);
+      }
+      ids[i] = touch.index;
+    }
+  }
+
+  void run_inline(std::span<const abi::Record* const> records, int64_t before_ns) {
+    Shard& shard = *shards_[0];
+    for (const abi::Record* record : records) {
+      if (!shard.wants(record->kind)) {
+        continue;
+      }
+      shard.advance(record->ts_ns);
+      resolve(*record, ids_.data(), [&](abi::EntityKindId kind, EntityIndex index) {
+        shard.evict(kind, index, record->order);
+      });
+      shard.process(*record, ids_.data());
+    }
+    shard.advance(before_ns);
+  }
+
+  void run_parallel(std::span<const abi::Record* const> records, int64_t before_ns) {
+    Shard& node_shard = *shards_[0];
+    Shard& global_shard = *shards_.back();
+    for (auto& task : tasks_) task.clear();
+    batch_ids_.clear();
+    for (const abi::Record* record : records) {
+      const bool nodes = node_shard.wants(record->kind);
+      const bool global = global_shard.wants(record->kind);
+      if (!nodes && !global) continue;
+      resolve(*record, ids_.data(), [&](abi::EntityKindId kind, EntityIndex index) {
+        for (auto& task : tasks_) task.push_back({record, 0, kind, index, record->order});
+      });
+      const size_t offset = batch_ids_.size();
+      const KindKeys& keys = program_.keys()[record->kind];
+      batch_ids_.insert(batch_ids_.end(), ids_.begin(),
+                        ids_.begin() + static_cast<std::ptrdiff_t>(keys.slots.size()));
+      if (global) tasks_.back().push_back({record, offset, 0, kNoEntity, 0});
+      if (!nodes) continue;
+      uint64_t sent = 0;
+      for (size_t i = 0; i < keys.slots.size(); ++i) {
+        if (ids_[i] == kNoEntity) continue;
+        const unsigned owner = program_.tables()[keys.slots[i].entity_kind].shard_of(ids_[i]);
+        if (owner >= node_shards_ || ((sent >> owner) & 1u) != 0) continue;
+        sent |= uint64_t{1} << owner;
+        tasks_[owner].push_back({record, offset, 0, kNoEntity, 0});
+      }
+    }
+    before_ns_ = before_ns;
+    {
+      const std::lock_guard lock(mutex_);
+      ++round_;
+      running_ = workers_.size();
+    }
+    wake_.notify_all();
+    run_task(0);
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return running_ == 0; });
+  }
+
+  void run_task(size_t number) {
+    Shard& shard = *shards_[number];
+    const bool global = number + 1 == shards_.size();
+    std::vector<EntityIndex> own(slots_max_ + 1);
+    for (const Item& item : tasks_[number]) {
+      if (item.evicted != kNoEntity) {
+        shard.advance(item.record->ts_ns);
+        shard.evict(item.kind, item.evicted, item.order);
+        continue;
+      }
+      const KindKeys& keys = program_.keys()[item.record->kind];
+      for (size_t i = 0; i < keys.slots.size(); ++i) {
+        const EntityIndex id = batch_ids_[item.ids + i];
+        const bool mine =
+            id != kNoEntity &&
+            (global || program_.tables()[keys.slots[i].entity_kind].shard_of(id) == number);
+        own[i] = mine ? id : kNoEntity;
+      }
+      shard.process(*item.record, own.data());
+    }
+    shard.advance(before_ns_);
+  }
+
+  void work(size_t number) {
+    uint64_t seen = 0;
+    for (;;) {
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [&] { return stopping_ || round_ != seen; });
+        if (stopping_) return;
+        seen = round_;
+      }
+      run_task(number);
+      const std::lock_guard lock(mutex_);
+      if (--running_ == 0) done_.notify_all();
+    }
+  }
+
+  [[nodiscard]] bool before(const abi::Firing& a, const abi::Firing& b) const {
+    if (a.ts_ns != b.ts_ns) return a.ts_ns < b.ts_ns;
+    if (a.phase != b.phase) return a.phase < b.phase;
+    if (a.order != b.order) return a.order < b.order;
+    if (a.signal != b.signal) return a.signal < b.signal;
+    if (a.entity != b.entity) {
+      return program_.tables()[a.entity.kind].compare(a.entity.values, b.entity.values) < 0;
+    }
+    if (a.onset_ns != b.onset_ns) return a.onset_ns < b.onset_ns;
+    return a.change > b.change;  // an end before the start of the next one
+  }
+
+  void merge(std::vector<abi::Firing>& firings) {
+    const size_t start = firings.size();
+    for (auto& shard : shards_) {
+      auto& own = shard->core().firings;
+      firings.insert(firings.end(), std::make_move_iterator(own.begin()),
+                     std::make_move_iterator(own.end()));
+      own.clear();
+      auto& misses = shard->core().near_misses;
+      near_misses_.insert(near_misses_.end(), misses.begin(), misses.end());
+      misses.clear();
+    }
+    const auto first = firings.begin() + static_cast<std::ptrdiff_t>(start);
+    std::stable_sort(first, firings.end(), [this](const abi::Firing& a, const abi::Firing& b) {
+      return before(a, b);
+    });
+    if (!options_.near_misses) return;
+    std::stable_sort(near_misses_.begin(), near_misses_.end(),
+                     [this](const NearMiss& a, const NearMiss& b) {
+                       if (a.ts_ns != b.ts_ns) return a.ts_ns < b.ts_ns;
+                       if (a.signal != b.signal) return a.signal < b.signal;
+                       return program_.tables()[a.entity.kind].compare(a.entity.values,
+                                                                       b.entity.values) < 0;
+                     });
+  }
+
+  topology::HostState host_;
+  size_t slots_max_ = 0;
+  std::vector<EntityIndex> ids_;
+
+  std::vector<std::vector<Item>> tasks_;
+  std::vector<EntityIndex> batch_ids_;
+  int64_t before_ns_ = 0;
+  std::vector<std::thread> workers_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable done_;
+  uint64_t round_ = 0;
+  size_t running_ = 0;
+  bool stopping_ = false;
+};
+
+SignalEngine::SignalEngine(std::shared_ptr<const abi::CompiledPack> pack,
+                           std::shared_ptr<const topology::Topology> topology,
+                           const Options& options)
+    : impl_(std::make_unique<Impl>(std::move(pack), std::move(topology), options)) {}
+SignalEngine::~SignalEngine() = default;
+
+void SignalEngine::process(std::span<const abi::Record* const> records, int64_t watermark_ns,
+                           std::vector<abi::Firing>& firings) {
+  impl_->process(records, watermark_ns, firings);
+}
+
+void SignalEngine::finish(int64_t end_ns, std::vector<abi::Firing>& firings) {
+  impl_->process({}, end_ns == INT64_MAX ? end_ns : end_ns + 1, firings);
+}
+
+Counters SignalEngine::counters() const {
+  Counters total;
+  for (const auto& shard : impl_->shards_) {
+    const Counters& c = shard->core().counters;
+    total.evaluations += c.evaluations;
+    total.leaf_hits += c.leaf_hits;
+    total.partials_dropped += c.partials_dropped;
+    total.state_bytes += shard->bytes();
+  }
+  for (uint64_t n : firings_by_signal()) total.firings += n;
+  for (const auto& table : impl_->program_.tables()) total.keys += table.size();
+  total.evictions = impl_->evictions_;
+  return total;
+}
+
+const std::vector<NearMiss>& SignalEngine::near_misses() const { return impl_->near_misses_; }
+
+std::vector<uint64_t> SignalEngine::firings_by_signal() const {
+  std::vector<uint64_t> total(impl_->program_.pack().signals.size());
+  for (const auto& shard : impl_->shards_) {
+    for (size_t s = 0; s < total.size(); ++s) total[s] += shard->core().fired()[s];
+  }
+  return total;
+}
+
+void SignalEngine::set_count_only(bool on) {
+  for (auto& shard : impl_->shards_) shard->set_count_only(on);
+}
+
+std::vector<uint64_t> SignalEngine::entities_by_signal() const {
+  std::vector<uint64_t> total(impl_->program_.pack().signals.size());
+  for (const auto& shard : impl_->shards_) {
+    for (size_t s = 0; s < total.size(); ++s) {
+      for (uint64_t word : shard->core().entities()[s]) {
+        total[s] += static_cast<uint64_t>(std::popcount(word));
+      }
+    }
+  }
+  return total;
+}
+
+}  // namespace reflex::eval

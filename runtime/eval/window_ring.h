@@ -1,0 +1,48 @@
+// WindowRing: the last N samples of one input per entity, shared by all statistics over it.
+//
+// State layout per entity: Header, then `capacity` (a power of two) doubles.
+// Sums are cumulative from the newest sample: the sum over the last 4 is a prefix of the one over
+// the last 8, so any number of windows costs one pass of the largest.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/abi/evaluator.h"
+#include "runtime/abi/plan.h"
+#include "runtime/eval/state_arena.h"
+
+namespace reflex::eval {
+
+class WindowRing {
+ public:
+  struct Member {
+    abi::FeatureId feature = 0;
+    const abi::FeaturePlan* plan = nullptr;
+  };
+  /// Adds a statistic; only before reserve().
+  void add(const Member& member);
+  void reserve(StateArena& arena, abi::EntityKindId entity_kind, abi::KindId home);
+
+  void push(char* state, double value, uint64_t order) const;
+  /// Writes out[feature] of each member. `skip_order`: the newest sample is left out when it came
+  /// with this order (members that exclude the current event).
+  void read(const char* state, uint64_t skip_order, abi::Value* out) const;
+  [[nodiscard]] Place place() const { return place_; }
+  [[nodiscard]] const std::vector<Member>& members() const { return members_; }
+
+ private:
+  struct Header {
+    uint32_t count = 0;   // at most capacity
+    uint32_t next = 0;
+    uint64_t order = 0;   // of the newest sample
+  };
+  abi::Value slow_statistic(const abi::FeaturePlan& plan, const double* values, uint32_t next,
+                            uint32_t skip, uint32_t n) const;
+
+  std::vector<Member> members_;  // ascending last_n
+  Place place_;
+  uint32_t capacity_ = 0;
+};
+
+}  // namespace reflex::eval

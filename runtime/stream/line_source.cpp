@@ -1,0 +1,166 @@
+// Bytes cut into chunks of whole lines.
+//
+// The buffer holds a chunk and at most one line of kLineBytesMax; a longer line is thrown away piece
+// by piece, so that memory stays bounded. A chunk ends at a skipped line, so that first_line of
+// the next one is exact.
+#include "runtime/stream/line_source.h"
+
+#include <emmintrin.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "runtime/stream/byte_source.h"
+#include "runtime/stream/ndjson_decoder.h"
+
+namespace reflex::stream {
+namespace {
+
+constexpr size_t kPaddingBytes = 64;  // Source: SIMDJSON_PADDING of simdjson 3.0
+
+/// 16 bytes at a time; the byte counters of a block are summed before they can overflow.
+uint64_t count_newlines(std::string_view text) {
+  const __m128i newline = _mm_set1_epi8('\n');
+  const __m128i zero = _mm_setzero_si128();
+  uint64_t count = 0;
+  size_t i = 0;
+  while (i + 16 <= text.size()) {
+    const size_t block_end = std::min(text.size() - 15, i + 16 * 255);
+    __m128i counters = zero;
+    for (; i < block_end; i += 16) {
+      const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + i));
+      counters = _mm_sub_epi8(counters, _mm_cmpeq_epi8(bytes, newline));
+    }
+    const __m128i sums = _mm_sad_epu8(counters, zero);
+    count += static_cast<uint64_t>(_mm_cvtsi128_si64(sums)) +
+             static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_srli_si128(sums, 8)));
+  }
+  for (; i < text.size(); ++i) count += text[i] == '\n';
+  return count;
+}
+
+class ByteLines final : public LineSource {
+ public:
+  ByteLines(std::unique_ptr<ByteSource> bytes, std::string path)
+      : bytes_(std::move(bytes)), path_(std::move(path)) {}
+
+  Result<Chunk> next(size_t bytes_wanted) override {
+    reserve(std::max<size_t>(bytes_wanted, 1));
+    Chunk chunk;
+    for (;;) {
+      if (skipping_) {
+        if (!skip_rest_of_line(chunk)) {
+          if (at_end_) return chunk;
+          if (Status status = fill(); !status) return status.error();
+          continue;
+        }
+      }
+      const size_t size = whole_lines(bytes_wanted);
+      if (size != 0) {
+        chunk.text = {buffer_.data() + begin_, size};
+        chunk.first_line = line_;
+        line_ += count_newlines(chunk.text);
+        begin_ += size;
+        return chunk;
+      }
+      if (end_ - begin_ > kLineBytesMax) {
+        skipping_ = true;
+        continue;
+      }
+      if (at_end_) return chunk;
+      if (Status status = fill(); !status) return status.error();
+    }
+  }
+  [[nodiscard]] uint64_t bytes_read() const override { return bytes_->bytes_read(); }
+  [[nodiscard]] uint64_t bytes_total() const override { return bytes_->bytes_total(); }
+  [[nodiscard]] int64_t modified_ns() const override { return bytes_->modified_ns(); }
+
+ private:
+  /// Room for what is held plus one read, behind a compacted start.
+  void reserve(size_t bytes_wanted) {
+    const size_t held = end_ - begin_;
+    if (held != 0 && begin_ != 0) std::memmove(buffer_.data(), buffer_.data() + begin_, held);
+    begin_ = 0;
+    end_ = held;
+    read_bytes_ = bytes_wanted;
+    if (buffer_.size() < held + bytes_wanted + kPaddingBytes) {
+      buffer_.resize(held + bytes_wanted + kPaddingBytes);
+    }
+  }
+
+  Status fill() {
+    if (skipping_) {
+      begin_ = end_ = 0;
+    } else if (buffer_.size() < end_ + read_bytes_ + kPaddingBytes) {
+      reserve(read_bytes_);
+    }
+    Result<size_t> got = bytes_->read(buffer_.data() + end_, read_bytes_);
+    if (!got) return Error(got.error()).in("reading " + path_);
+    at_end_ = got.value() == 0;
+    end_ += got.value();
+    return ok_status();
+  }
+
+  /// True when the end of the long line has been passed.
+  bool skip_rest_of_line(Chunk& chunk) {
+    const char* start = buffer_.data() + begin_;
+    const void* newline = end_ == begin_ ? nullptr : std::memchr(start, '\n', end_ - begin_);
+    if (newline == nullptr) {
+      begin_ = end_;
+      if (at_end_) end_of_long_line(chunk);
+      return false;
+    }
+    begin_ += static_cast<size_t>(static_cast<const char*>(newline) - start) + 1;
+    end_of_long_line(chunk);
+    return true;
+  }
+  void end_of_long_line(Chunk& chunk) {
+    skipping_ = false;
+    ++chunk.lines_too_long;
+    ++line_;
+  }
+
+  /// Bytes of whole lines at the start of the buffer, none of them too long; 0 = none (yet).
+  size_t whole_lines(size_t bytes_wanted) const {
+    size_t size = 0;
+    while (size < bytes_wanted) {
+      const char* start = buffer_.data() + begin_ + size;
+      const size_t held = end_ - begin_ - size;
+      const size_t window = std::min({held, kLineBytesMax + 1, bytes_wanted});
+      if (window == 0) break;
+      const void* last = ::memrchr(start, '\n', window);
+      if (last == nullptr && window < std::min(held, kLineBytesMax + 1)) {
+        last = std::memchr(start + window, '\n', std::min(held, kLineBytesMax + 1) - window);
+      }
+      if (last == nullptr) {
+        const bool is_last_line = at_end_ && held <= kLineBytesMax;
+        return is_last_line ? size + held : size;
+      }
+      size += static_cast<size_t>(static_cast<const char*>(last) - start) + 1;
+    }
+    return size;
+  }
+
+  std::unique_ptr<ByteSource> bytes_;
+  std::string path_;
+  std::vector<char> buffer_;
+  size_t begin_ = 0;  // [begin_, end_) is read and not yet delivered
+  size_t end_ = 0;
+  size_t read_bytes_ = 0;
+  uint64_t line_ = 1;
+  bool skipping_ = false;
+  bool at_end_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LineSource>> open_lines(const std::string& path) {
+  Result<std::unique_ptr<ByteSource>> bytes = open_bytes(path);
+  if (!bytes) return Error(bytes.error()).in("reading " + path);
+  std::unique_ptr<LineSource> lines =
+      std::make_unique<ByteLines>(std::move(bytes).value(), path == "-" ? "standard input" : path);
+  return lines;
+}
+
+}  // namespace reflex::stream

@@ -1,0 +1,284 @@
+// Lines of a node's log -> records. See the header for the steps of a line.
+#include "runtime/stream/log_decoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+
+#include "runtime/base/time.h"
+#include "runtime/stream/document_reader.h"
+#include "runtime/stream/field_convert.h"
+#include "runtime/stream/line_matcher.h"
+#include "runtime/stream/log_clock.h"
+#include "runtime/stream/log_prefix.h"
+#include "runtime/stream/log_record.h"
+#include "runtime/stream/reject_sampler.h"
+
+namespace reflex::stream {
+namespace {
+
+constexpr size_t kPaddingBytes = 64;
+
+/// Removes ANSI escape sequences (ECMA-48: ESC '[' parameters final, or ESC and one character).
+void strip_escapes(std::string_view line, std::string& out) {
+  out.clear();
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != '\x1b') {
+      out += line[i];
+      continue;
+    }
+    if (++i >= line.size() || line[i] != '[') continue;
+    while (i + 1 < line.size() && (line[i + 1] < '@' || line[i + 1] > '~')) ++i;
+    ++i;
+  }
+}
+
+}  // namespace
+
+class LogDecoder::Impl {
+ public:
+  Impl(std::shared_ptr<const abi::CompiledPack> pack, SymbolId node, SymbolId source,
+       const LogOptions& options, RejectSink sink)
+      : options_(options),
+        source_(source),
+        sampler_(counters_, std::move(sink)),
+        matcher_(*pack),
+        builder_(pack, node, options_),
+        clock_(options_) {}
+
+  void decode(std::string_view text, uint64_t first_line, RecordBatch& out) {
+    if (text.empty()) return;
+    counters_.bytes += text.size();
+    const bool has_escapes = std::memchr(text.data(), '\x1b', text.size()) != nullptr;
+    const bool has_nuls = std::memchr(text.data(), '\0', text.size()) != nullptr;
+    for (uint64_t number = first_line; !text.empty(); ++number) {
+      const size_t newline = text.find('\n');
+      std::string_view line = text.substr(0, newline);
+      text.remove_prefix(newline == std::string_view::npos ? text.size() : newline + 1);
+      ++counters_.lines;
+      if (line.size() > kLineBytesMax) {
+        sampler_.reject(Reject::kLineTooLong, source_, number, line);
+        continue;
+      }
+      if (has_nuls && line.find('\0') != std::string_view::npos) {
+        sampler_.reject(Reject::kBinary, source_, number, line);
+        continue;
+      }
+      if (has_escapes && line.find('\x1b') != std::string_view::npos) {
+        strip_escapes(line, plain_);
+        line = plain_;
+      }
+      while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+      if (!line.empty()) decode_line(line, number, out);
+    }
+  }
+  [[nodiscard]] const IngestCounters& counters() const { return counters_; }
+  [[nodiscard]] const std::vector<std::string>& notices() const { return clock_.notices(); }
+
+ private:
+  /// A physical line that a folded pattern may still need.
+  struct Recent {
+    std::string message;
+    int64_t ns = 0;
+    uint64_t number = 0;
+    uint64_t guards = 0;     // bit i: guard word of fold pattern i stands in it
+    bool consumed = false;
+  };
+
+  void decode_line(std::string_view line, uint64_t number, RecordBatch& out) {
+    if (in_kmsg_ && line.front() == ' ') return;  // " SUBSYSTEM=pci": belongs to the line before
+    int64_t envelope_ns = kNoTimeNs;
+    if (line.front() == '{') line = open_envelope(line, envelope_ns);
+    LogPrefix prefix = read_prefix(line);
+    in_kmsg_ = prefix.kmsg;
+    if (envelope_ns != kNoTimeNs) {
+      prefix.stamp = StampKind::kAbsolute;
+      prefix.ns = envelope_ns;
+    }
+    const int64_t ns = clock_.resolve(prefix);
+    std::string_view message = prefix.message;
+    const uint32_t times = unwrap_repeats(message);
+    if (message.empty() && times > 1) message = last_matched_;
+    if (message.empty()) return;
+    match(message, ns, number, times - 1, out);
+  }
+
+  /// {"log":"..","time":".."} of container runtimes, {"MESSAGE":..,"__REALTIME_TIMESTAMP":..} of the
+  /// journal: the text inside. Anything else is a line as it is.
+  std::string_view open_envelope(std::string_view line, int64_t& ns) {
+    json_.assign(line);
+    json_.append(kPaddingBytes, '\0');
+    if (envelope_.read_pairs({json_.data(), line.size()}) != Reject::kCount) return line;
+    const std::span<const JsonValue> pairs = envelope_.members();
+    bool found = false;
+    for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
+      const std::string_view name = pairs[i].text;
+      const JsonValue& value = pairs[i + 1];
+      if (name == "MESSAGE" || name == "log" || name == "message" || name == "msg") {
+        found = envelope_text(value) || found;
+      } else if (name == "__REALTIME_TIMESTAMP" && value.type == JsonType::kString) {
+        int64_t us = 0;
+        if (parse_integer(value.text, 10, us) && us >= 0 && us < INT64_MAX / kNsPerUs) {
+          ns = us * kNsPerUs;
+        }
+      } else if (name == "time" || name == "timestamp" || name == "@timestamp" || name == "ts") {
+        if (value.type != JsonType::kString) continue;
+        if (const auto parsed = parse_rfc3339(value.text); parsed) ns = parsed->ns;
+      }
+    }
+    return found ? std::string_view(envelope_text_) : line;
+  }
+
+  /// A string, or the array of bytes by which the journal writes text that is not UTF-8.
+  bool envelope_text(const JsonValue& value) {
+    if (value.type == JsonType::kString) {
+      envelope_text_ = value.text;
+    } else if (value.type == JsonType::kArray && value.items != nullptr) {
+      envelope_text_.clear();
+      for (const JsonValue& item : *value.items) {
+        if (item.type == JsonType::kInt) envelope_text_ += static_cast<char>(item.i64);
+      }
+    } else {
+      return false;
+    }
+    while (!envelope_text_.empty() && envelope_text_.back() == '\n') envelope_text_.pop_back();
+    return true;
+  }
+
+  void match(std::string_view message, int64_t ns, uint64_t number, uint32_t repeats,
+             RecordBatch& out) {
+    matcher_.find_atoms(message, atoms_);
+    matcher_.potentials(atoms_, candidates_);
+    for (const int id : candidates_) {
+      if (!matches(id, message)) continue;
+      emit(id, ns, number, repeats, out);
+      last_matched_ = message;
+      remember(message, ns, number, true);
+      return;
+    }
+    ++counters_.unmatched_lines;
+    remember(message, ns, number, false);
+    if (!matcher_.folds().empty()) match_folded(out);
+  }
+
+  bool matches(int id, std::string_view text) {
+    const re2::RE2& pattern = *matcher_.lines()[id].pattern;
+    const auto count = static_cast<size_t>(pattern.NumberOfCapturingGroups()) + 1;
+    pieces_.resize(count);
+    if (!pattern.Match({text.data(), text.size()}, 0, text.size(), re2::RE2::UNANCHORED,
+                       pieces_.data(), static_cast<int>(count))) {
+      return false;
+    }
+    groups_.clear();
+    for (const re2::StringPiece& piece : pieces_) groups_.emplace_back(piece.data(), piece.size());
+    return true;
+  }
+
+  void emit(int id, int64_t ns, uint64_t number, uint32_t repeats, RecordBatch& out) {
+    const abi::DecoderLine& plan = *matcher_.lines()[id].plan;
+    if (plan.ignore) return;
+    std::string missing_key;
+    abi::Record* record = builder_.build(plan, groups_, *out.slab, missing_key);
+    if (record == nullptr) {
+      sampler_.reject(Reject::kMissingKey, source_, number, groups_[0],
+                      "key '" + missing_key + "' is missing");
+      return;
+    }
+    record->ts_ns = ns;
+    record->seq = number;
+    record->source = source_;
+    record->repeats = repeats;
+    ++counters_.events;
+    out.records.push_back(record);
+  }
+
+  void remember(std::string_view message, int64_t ns, uint64_t number, bool consumed) {
+    if (matcher_.folds().empty()) return;
+    Recent entry;
+    if (recent_.size() >= matcher_.fold_max()) {
+      entry = std::move(recent_.front());  // keeps the string's memory
+      recent_.pop_front();
+    }
+    entry.message = message;
+    entry.ns = ns;
+    entry.number = number;
+    entry.consumed = consumed;
+    entry.guards = 0;
+    const std::vector<int>& folds = matcher_.folds();
+    for (size_t i = 0; i < folds.size(); ++i) {
+      const int guard = matcher_.lines()[folds[i]].guard;
+      const bool hit = guard < 0 || std::find(atoms_.begin(), atoms_.end(), guard) != atoms_.end();
+      if (hit) entry.guards |= guard_bit(i);
+    }
+    recent_.push_back(std::move(entry));
+  }
+  /// Patterns beyond the 64th share a bit: then a guard only filters less.
+  static uint64_t guard_bit(size_t fold) { return uint64_t{1} << fold % 64; }
+
+  void match_folded(RecordBatch& out) {
+    const std::vector<int>& folds = matcher_.folds();
+    for (size_t i = 0; i < folds.size(); ++i) {
+      const unsigned lines_max = matcher_.lines()[folds[i]].plan->fold_lines;
+      uint64_t guards = recent_.back().guards;
+      for (unsigned count = 2; count <= lines_max && count <= recent_.size(); ++count) {
+        const Recent& first = recent_[recent_.size() - count];
+        if (first.consumed) break;
+        guards |= first.guards;
+        if ((guards & guard_bit(i)) == 0) continue;
+        for (const char separator : {'\n', ' '}) {
+          join(count, separator);
+          if (!matches(folds[i], joined_)) continue;
+          counters_.unmatched_lines -= count;
+          const int64_t ns = first.ns;
+          const uint64_t number = first.number;
+          for (unsigned k = 0; k < count; ++k) recent_[recent_.size() - 1 - k].consumed = true;
+          emit(folds[i], ns, number, 0, out);
+          return;
+        }
+      }
+    }
+  }
+  void join(unsigned count, char separator) {
+    joined_.clear();
+    for (size_t i = recent_.size() - count; i < recent_.size(); ++i) {
+      if (!joined_.empty()) joined_ += separator;
+      joined_ += recent_[i].message;
+    }
+  }
+
+  LogOptions options_;
+  SymbolId source_;
+  IngestCounters counters_;
+  RejectSampler sampler_;
+  LineMatcher matcher_;
+  LogRecordBuilder builder_;
+  LogClock clock_;
+  DocumentReader envelope_;
+  bool in_kmsg_ = false;
+  std::deque<Recent> recent_;  // only when a pattern folds
+  std::string last_matched_;   // for "last message repeated"
+  // Scratch of one line.
+  std::string plain_;
+  std::string json_;
+  std::string envelope_text_;
+  std::string joined_;
+  std::vector<int> atoms_;
+  std::vector<int> candidates_;
+  std::vector<re2::StringPiece> pieces_;
+  std::vector<std::string_view> groups_;
+};
+
+LogDecoder::LogDecoder(std::shared_ptr<const abi::CompiledPack> pack, SymbolId node,
+                       SymbolId source, const LogOptions& options, RejectSink sink)
+    : impl_(std::make_unique<Impl>(std::move(pack), node, source, options, std::move(sink))) {}
+LogDecoder::~LogDecoder() = default;
+void LogDecoder::decode(std::string_view text, uint64_t first_line, RecordBatch& out) {
+  impl_->decode(text, first_line, out);
+}
+void LogDecoder::finish(RecordBatch& /*out*/) {
+  // A folded event is emitted at its last line: nothing is ever held back.
+}
+const IngestCounters& LogDecoder::counters() const { return impl_->counters(); }
+const std::vector<std::string>& LogDecoder::notices() const { return impl_->notices(); }
+
+}  // namespace reflex::stream

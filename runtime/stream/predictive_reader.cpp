@@ -1,0 +1,154 @@
+// See the header. All scans stop at '\n' at the latest: it is no digit, it is a control character
+// for strings, and no literal holds it.
+#include "runtime/stream/predictive_reader.h"
+
+#include <emmintrin.h>
+#include <simdjson.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace reflex::stream {
+namespace {
+
+constexpr unsigned kMissesBeforeLearning = 2;  // Why: optional fields must not cause relearning
+
+uint64_t low_bytes(size_t count) { return count >= 8 ? ~uint64_t{0} : (uint64_t{1} << count * 8) - 1; }
+
+const char* skip_space(const char* p) {
+  while (*p == ' ' || *p == '\t' || *p == '\r') ++p;
+  return p;
+}
+
+}  // namespace
+
+/// `p` is after the opening quote; returns the byte after the closing one.
+const char* PredictiveReader::read_string(const char* p, JsonValue& value) {
+  const char* start = p;
+  const __m128i quote = _mm_set1_epi8('"');
+  const __m128i backslash = _mm_set1_epi8('\\');
+  const __m128i space = _mm_set1_epi8(' ');
+  bool has_high_bytes = false;
+  for (;;) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    // Signed compare: control characters and bytes >= 0x80 at once.
+    const __m128i stop = _mm_or_si128(
+        _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)),
+        _mm_cmplt_epi8(bytes, space));
+    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(stop));
+    if (mask == 0) {
+      p += 16;
+      continue;
+    }
+    p += std::countr_zero(mask);
+    if (*p == '"') break;
+    if (static_cast<unsigned char>(*p) < 0x80) return nullptr;
+    has_high_bytes = true;
+    ++p;
+  }
+  const auto size = static_cast<size_t>(p - start);
+  if (has_high_bytes && !simdjson::validate_utf8(start, size)) return nullptr;
+  value.type = JsonType::kString;
+  value.text = {start, size};
+  return p + 1;
+}
+
+const char* PredictiveReader::read_value(const char* p, JsonValue& value) {
+  const auto word = [&](std::string_view text, JsonType type) -> const char* {
+    if (std::memcmp(p, text.data(), text.size()) != 0) return nullptr;
+    value.type = type;
+    value.text = text;
+    return p + text.size();
+  };
+  switch (*p) {
+    case '"': return read_string(p + 1, value);
+    case 't': return word("true", JsonType::kTrue);
+    case 'f': return word("false", JsonType::kFalse);
+    case 'n': return word("null", JsonType::kNull);
+    default: return scan_number(p, value);
+  }
+}
+
+/// `{"key": ` or `, "key": `: returns the first byte of the value.
+const char* PredictiveReader::read_key(const char* p, uint16_t& key) const {
+  p = skip_space(p + 1);
+  if (*p != '"') return nullptr;
+  JsonValue name;
+  p = read_string(p + 1, name);
+  if (p == nullptr) return nullptr;
+  key = builder_->find_key(name.text);
+  p = skip_space(p);
+  if (*p != ':') return nullptr;
+  return skip_space(p + 1);
+}
+
+const char* PredictiveReader::read(const char* p) {
+  if (*p != '{') return nullptr;
+  const Template* guess = last_;
+  bool missed = false;
+  bool kind_known = false;
+  count_ = 0;
+  do {
+    if (count_ == kMembersMax) return nullptr;
+    JsonValue& member = members_[count_];
+    const char* before = p;
+    if (guess != nullptr && count_ < guess->literals.size() &&
+        guess->literals[count_].matches(p)) {
+      member.key = guess->literals[count_].key;
+      p += guess->literals[count_].size;
+    } else {
+      missed = true;
+      p = skip_space(p);
+      if (*p != (count_ == 0 ? '{' : ',')) return nullptr;
+      p = read_key(p, member.key);
+      if (p == nullptr) return nullptr;
+    }
+    between_[count_] = {before, static_cast<size_t>(p - before)};
+    p = read_value(p, member);
+    if (p == nullptr) return nullptr;
+    if (member.key == kKeyKind) {
+      if (kind_known || member.type != JsonType::kString) return nullptr;
+      kind_ = builder_->find_kind(member.text);
+      if (kind_ == NameIndex::kAbsent) return nullptr;
+      kind_known = true;
+      kind_position_ = count_;
+      const Template& own = templates_[kind_];
+      guess = own.kind_position == count_ ? &own : nullptr;
+    }
+    ++count_;
+  } while (*p != '}' && *skip_space(p) != '}');
+  if (!kind_known) return nullptr;
+  p = skip_space(skip_space(p) + 1);
+  if (*p != '\n') return nullptr;
+  Template& own = templates_[kind_];
+  if (!missed) {
+    own.misses = 0;
+  } else if (own.literals.empty() || ++own.misses > kMissesBeforeLearning) {
+    learn();
+  }
+  last_ = &own;
+  return p + 1;
+}
+
+void PredictiveReader::learn() {
+  Template& own = templates_[kind_];
+  own.literals.assign(count_, {});
+  own.kind_position = kind_position_;
+  own.misses = 0;
+  for (size_t i = 0; i < count_; ++i) {
+    const std::string_view bytes = between_[i];
+    Literal& literal = own.literals[i];
+    if (bytes.size() > kLiteralMax) {  // never matches: such keys are always parsed
+      own.literals.resize(i);
+      if (kind_position_ >= i) own.kind_position = SIZE_MAX;
+      return;
+    }
+    std::copy(bytes.begin(), bytes.end(), literal.bytes.begin());
+    literal.size = static_cast<uint32_t>(bytes.size());
+    literal.mask_low = low_bytes(bytes.size());
+    literal.mask_high = bytes.size() <= 8 ? 0 : low_bytes(bytes.size() - 8);
+    literal.key = members_[i].key;
+  }
+}
+
+}  // namespace reflex::stream

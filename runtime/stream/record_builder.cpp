@@ -1,0 +1,148 @@
+// Schema-guided construction of records from JSON members.
+#include "runtime/stream/record_builder.h"
+
+#include <bit>
+#include <string>
+
+#include "runtime/base/check.h"
+#include "runtime/base/time.h"
+
+namespace reflex::stream {
+
+RecordBuilder::RecordBuilder(std::shared_ptr<const abi::CompiledPack> pack,
+                             IngestCounters& counters, RejectSampler& sampler)
+    : pack_(std::move(pack)), counters_(&counters), sampler_(&sampler), converter_(pack_) {
+  keys_.add("ts", kKeyTs);
+  keys_.add("kind", kKeyKind);
+  keys_.add("id", kKeyId);
+  keys_.add("source", kKeySource);
+  uint32_t next = kFirstFieldKey;
+  // A field called like an envelope member is written with a trailing underscore ("kind_").
+  const auto member_name = [](const std::string& field) {
+    return field == "ts" || field == "kind" ? field + "_" : field;
+  };
+  for (const abi::KindSchema& kind : pack_->kinds) {
+    for (const abi::FieldSchema& field : kind.fields) {
+      const std::string name = member_name(field.name);
+      if (keys_.find(name) == NameIndex::kAbsent) keys_.add(name, next++);
+    }
+  }
+  RFX_CHECK(next < UINT16_MAX);
+  slot_of_key_.resize(pack_->kinds.size());
+  for (uint32_t k = 0; k < pack_->kinds.size(); ++k) {
+    const abi::KindSchema& kind = pack_->kinds[k];
+    slot_of_key_[k].assign(next, kUnknownMember);
+    for (unsigned slot = 0; slot < kind.fields.size(); ++slot) {
+      slot_of_key_[k][keys_.find(member_name(kind.fields[slot].name))] = static_cast<int16_t>(slot);
+    }
+    kind_names_.add(kind.name, k);
+  }
+  for (uint32_t k = 0; k < pack_->kinds.size(); ++k) {
+    for (const std::string& alias : pack_->kinds[k].alias_names) kind_names_.add(alias, k);
+  }
+}
+
+void RecordBuilder::build(std::span<const JsonValue> members, const LineOrigin& origin,
+                          RecordBatch& out) {
+  const JsonValue* kind = nullptr;
+  for (const JsonValue& member : members) {
+    if (member.key == kKeyKind) kind = &member;
+  }
+  if (kind == nullptr || kind->type != JsonType::kString) {
+    sampler_->reject(Reject::kMissingKind, origin.source, origin.line, origin.text);
+    return;
+  }
+  const uint32_t index = find_kind(kind->text);
+  if (index == NameIndex::kAbsent) {
+    sampler_->reject(Reject::kUnknownKind, origin.source, origin.line, origin.text,
+                     "no pack declares kind '" + std::string(kind->text.substr(0, 80)) + "'");
+    return;
+  }
+  build_kind(index, members, origin, out);
+}
+
+void RecordBuilder::build_kind(uint32_t kind, std::span<const JsonValue> members,
+                               const LineOrigin& origin, RecordBatch& out) {
+  const KindPlan& plan = converter_.kinds()[kind];
+  abi::Record& record = *out.slab->new_record(static_cast<unsigned>(plan.fields.size()));
+  record.kind = static_cast<uint16_t>(kind);
+  record.source = origin.source;
+  record.seq = origin.line;
+  const std::vector<int16_t>& slot_of_key = slot_of_key_[kind];
+  const JsonValue* ts = nullptr;
+  uint64_t bad = 0;
+  unsigned unknown = 0;
+  for (const JsonValue& member : members) {
+    const int16_t slot = slot_of_key[member.key];
+    if (slot >= 0) {
+      const uint64_t bit = uint64_t{1} << slot;
+      if ((record.present | bad) & bit) {  // the key stands twice: start again
+        record.present &= ~bit;
+        record.slots()[slot] = 0;
+        bad &= ~bit;
+      }
+      const auto index = static_cast<unsigned>(slot);
+      const Converted result =
+          converter_.convert(plan.fields[index], index, member, record, *out.slab);
+      if (result == Converted::kBad) bad |= bit;
+    }
+    switch (member.key) {
+      case kKeyTs: ts = &member; break;
+      case kKeyKind: break;
+      case kKeyId:
+        record.id = nullptr;
+        if (member.type == JsonType::kString || member.type == JsonType::kInt) {
+          if (!member.text.empty()) record.id = out.slab->new_text(member.text);
+        }
+        break;
+      case kKeySource:
+        record.source = origin.source;
+        if (member.type == JsonType::kString && !member.text.empty()) {
+          record.source = converter_.symbols().intern(member.text);
+        }
+        break;
+      default: unknown += slot < 0; break;
+    }
+  }
+  counters_->unknown_fields += unknown;
+  if (bad != 0) counters_->bad_fields += static_cast<unsigned>(std::popcount(bad));
+  if (set_time(ts, origin, record)) check_keys(kind, bad, origin, record, out);
+}
+
+bool RecordBuilder::set_time(const JsonValue* ts, const LineOrigin& origin, abi::Record& record) {
+  Reject reason = Reject::kMissingTs;
+  if (ts != nullptr && ts->type != JsonType::kNull) {
+    reason = Reject::kBadTs;
+    bool known = false;
+    if (ts->type == JsonType::kString) {
+      const std::optional<EventTime> parsed = parse_rfc3339(ts->text);
+      known = parsed.has_value();
+      if (known) record.ts_ns = parsed->ns;
+    } else {
+      known = to_scaled(*ts, kNsPerMs, record.ts_ns);
+    }
+    if (known && record.ts_ns >= 0) return true;
+    if (known) reason = Reject::kNegativeTs;
+  }
+  sampler_->reject(reason, origin.source, origin.line, origin.text);
+  return false;
+}
+
+void RecordBuilder::check_keys(uint32_t kind, uint64_t bad, const LineOrigin& origin,
+                               abi::Record& record, RecordBatch& out) {
+  const KindPlan& plan = converter_.kinds()[kind];
+  const uint64_t missing = (plan.required_mask & ~record.present) | (plan.key_mask & bad);
+  if (missing != 0) {
+    const auto slot = static_cast<size_t>(std::countr_zero(missing));
+    const abi::KindSchema& schema = pack_->kinds[kind];
+    const bool is_bad = (bad >> slot) & 1u;
+    sampler_->reject(Reject::kMissingKey, origin.source, origin.line, origin.text,
+                     schema.name + ": key '" + schema.fields[slot].name +
+                         (is_bad ? "' has a value of wrong type" : "' is missing"));
+    return;
+  }
+  ++counters_->events;
+  out.records.push_back(&record);
+}
+
+}  // namespace reflex::stream

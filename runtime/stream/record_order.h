@@ -1,0 +1,39 @@
+// RecordOrder: the total order of events, independent of arrival and of symbol ids.
+//
+// Order: ts, source name, line number (log sources), id text, kind name, field contents (names as
+// text), line number. Two records that compare equal are the same event in every visible respect.
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "runtime/abi/compiled_pack.h"
+
+namespace reflex::stream {
+
+class RecordOrder {
+ public:
+  explicit RecordOrder(std::shared_ptr<const abi::CompiledPack> pack);
+  void set_log(SymbolId source);
+  /// True when a comes before b.
+  bool less(const abi::Record& a, const abi::Record& b) {
+    if (a.ts_ns != b.ts_ns) return a.ts_ns < b.ts_ns;
+    return compare_ties(a, b) < 0;
+  }
+
+ private:
+  enum class SlotOrder : uint8_t { kNumber, kName, kReal, kText, kArray, kNameArray };
+  int compare_ties(const abi::Record& a, const abi::Record& b);
+  int compare_slot(SlotOrder order, const abi::Record& a, const abi::Record& b, unsigned slot);
+  int compare_names(SymbolId a, SymbolId b);
+  std::string_view name(SymbolId id);
+
+  std::shared_ptr<const abi::CompiledPack> pack_;
+  std::vector<uint16_t> kind_rank_;
+  std::vector<std::vector<SlotOrder>> slots_;  // [kind]
+  std::vector<std::string_view> names_;        // [SymbolId], filled on demand: no lock on a hit
+  std::vector<bool> is_log_;                   // [SymbolId]
+};
+
+}  // namespace reflex::stream

@@ -1,0 +1,323 @@
+// Topology: per-node and per-job histories, each a vector sorted by time.
+//
+// Every answer is "the last entry at or before ts". Entries of equal time keep their order of
+// arrival, the later one wins.
+#include "runtime/topology/topology.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "runtime/abi/gpu_address.h"
+#include "runtime/base/time.h"
+#include "runtime/topology/host_services.h"
+
+namespace reflex::topology {
+namespace {
+
+template <typename T>
+struct History {
+  struct Entry {
+    int64_t ts_ns;
+    T value;
+  };
+  std::vector<Entry> entries;
+
+  T& add(int64_t ts_ns, T value, int64_t horizon_ns) {
+    auto at = std::upper_bound(entries.begin(), entries.end(), ts_ns,
+                               [](int64_t t, const Entry& e) { return t < e.ts_ns; });
+    at = entries.insert(at, Entry{ts_ns, std::move(value)});
+    // The newest entry at or before the horizon still answers for it; older ones are unreachable.
+    const int64_t oldest_ns = entries.back().ts_ns - horizon_ns;
+    size_t drop = 0;
+    const size_t here = static_cast<size_t>(at - entries.begin());
+    while (drop < here && entries[drop + 1].ts_ns <= oldest_ns) ++drop;
+    entries.erase(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(drop));
+    return entries[here - drop].value;
+  }
+  [[nodiscard]] const T* at(int64_t ts_ns) const {
+    if (entries.empty()) return nullptr;
+    if (entries.back().ts_ns <= ts_ns) return &entries.back().value;
+    auto it = std::upper_bound(entries.begin(), entries.end(), ts_ns,
+                               [](int64_t t, const Entry& e) { return t < e.ts_ns; });
+    return it == entries.begin() ? nullptr : &std::prev(it)->value;
+  }
+};
+
+struct LabelVersion {
+  Labels labels;
+  abi::ClassId hw_class = 0;
+};
+
+struct Node {
+  History<LabelVersion> labels;
+  History<SymbolId> jobs;
+  History<bool> maintenance;
+  std::vector<int64_t> repairs_ns;
+};
+
+struct Job {
+  std::vector<SymbolId> nodes;
+  bool ended = false;
+};
+
+/// Slots of the fields that the builtin kinds carry, by name; -1 when absent.
+int slot_of(const abi::KindSchema& kind, std::string_view name) {
+  for (size_t i = 0; i < kind.fields.size(); ++i) {
+    if (kind.fields[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+}  // namespace
+
+struct Topology::State {
+  std::shared_ptr<const abi::CompiledPack> pack;
+  std::unordered_map<SymbolId, Node> nodes;
+  std::unordered_map<SymbolId, History<Job>> jobs;
+  std::vector<std::string> ambiguous;  // sorted
+  int64_t horizon_ns = 0;
+
+  [[nodiscard]] SymbolId symbol(const abi::Record& r, std::string_view field) const {
+    const int slot = slot_of(pack->kinds[r.kind], field);
+    if (slot < 0 || !r.has(static_cast<unsigned>(slot))) return kNoSymbol;
+    return static_cast<SymbolId>(r.i64(static_cast<unsigned>(slot)));
+  }
+  [[nodiscard]] std::vector<SymbolId> symbols(const abi::Record& r, std::string_view field) const {
+    const int slot = slot_of(pack->kinds[r.kind], field);
+    std::vector<SymbolId> out;
+    if (slot < 0 || !r.has(static_cast<unsigned>(slot))) return out;
+    const abi::IntArray* a = r.array(static_cast<unsigned>(slot));
+    for (uint32_t i = 0; i < a->count; ++i) out.push_back(static_cast<SymbolId>(a->data()[i]));
+    return out;
+  }
+  [[nodiscard]] bool is_ancestor(abi::ClassId above, abi::ClassId below) const {
+    for (size_t steps = 0; steps <= pack->classes.size(); ++steps) {
+      if (above == below) return true;
+      const abi::ClassId parent = pack->classes[below].parent;
+      if (parent == below) return false;
+      below = parent;
+    }
+    return false;
+  }
+  [[nodiscard]] abi::ClassId common_ancestor(abi::ClassId a, abi::ClassId b) const {
+    for (size_t steps = 0; steps <= pack->classes.size(); ++steps) {
+      if (is_ancestor(a, b)) return a;
+      if (pack->classes[a].parent == a) break;
+      a = pack->classes[a].parent;
+    }
+    return 0;
+  }
+};
+
+Topology::Topology(std::shared_ptr<const abi::CompiledPack> pack)
+    : state_(std::make_shared<State>()) {
+  state_->horizon_ns = pack->limits.horizon_ns;
+  state_->pack = std::move(pack);
+}
+
+void Topology::apply(const abi::Record& record) {
+  if (record.kind >= abi::kBuiltinKindCount || record.kind >= state_->pack->kinds.size()) return;
+  const SymbolId node = state_->symbol(record, "node");
+  const SymbolId job = state_->symbol(record, "job");
+  switch (record.kind) {
+    case abi::kNodeLabels: {
+      const std::vector<SymbolId> flat = state_->symbols(record, "labels");
+      Labels labels;
+      for (size_t i = 0; i + 1 < flat.size(); i += 2) labels.emplace_back(flat[i], flat[i + 1]);
+      set_labels(node, record.ts_ns, std::move(labels));
+      break;
+    }
+    case abi::kJobStart:
+    case abi::kJobNodes: start_job(job, record.ts_ns, state_->symbols(record, "nodes")); break;
+    case abi::kJobEnd: end_job(job, record.ts_ns); break;
+    case abi::kNodeRepaired:
+      if (node != kNoSymbol) {
+        auto& repairs = state_->nodes[node].repairs_ns;
+        repairs.insert(std::upper_bound(repairs.begin(), repairs.end(), record.ts_ns),
+                       record.ts_ns);
+      }
+      break;
+    case abi::kMaintStart:
+    case abi::kMaintEnd: {
+      const bool on = record.kind == abi::kMaintStart;
+      if (node != kNoSymbol) set_maintenance(node, record.ts_ns, on);
+      for (const char* group : {"rack", "tor"}) {
+        const SymbolId value = state_->symbol(record, group);
+        if (value == kNoSymbol) continue;
+        const SymbolId key = state_->pack->symbols->find(group);
+        for (SymbolId member : members(key, value, record.ts_ns)) {
+          set_maintenance(member, record.ts_ns, on);
+        }
+      }
+      break;
+    }
+    default: break;
+  }
+}
+
+void Topology::set_labels(SymbolId node, int64_t ts_ns, Labels labels) {
+  if (node == kNoSymbol) return;
+  State& s = *state_;
+  std::stable_sort(labels.begin(), labels.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  LabelVersion& version =
+      s.nodes[node].labels.add(ts_ns, LabelVersion{std::move(labels), 0}, s.horizon_ns);
+
+  HostState host{this, s.pack->symbols.get(), nullptr, nullptr};
+  abi::EvalContext context;
+  context.host = &host_services();
+  context.host_state = &host;
+  context.now_ns = ts_ns;
+  context.entity[0] = node;
+  const abi::Record none{};
+  abi::ClassId best = 0;
+  bool found = false;
+  bool ambiguous = false;
+  for (size_t c = 0; c < s.pack->classes.size(); ++c) {
+    const abi::ClassPlan& plan = s.pack->classes[c];
+    if (plan.abstract_class || plan.matches == abi::kNone32) continue;
+    const auto id = static_cast<abi::ClassId>(c);
+    uint64_t out = 0;
+    if (s.pack->code->expr(plan.matches, 0)(&none, &context, &out) != abi::kTrue) continue;
+    if (!found || s.is_ancestor(best, id)) {
+      best = id;
+    } else if (!s.is_ancestor(id, best)) {
+      best = s.common_ancestor(best, id);
+      ambiguous = true;
+    }
+    found = true;
+  }
+  version.hw_class = best;
+  const std::string name(s.pack->symbols->name(node));
+  auto at = std::lower_bound(s.ambiguous.begin(), s.ambiguous.end(), name);
+  const bool listed = at != s.ambiguous.end() && *at == name;
+  if (ambiguous && !listed) s.ambiguous.insert(at, name);
+  if (!ambiguous && listed) s.ambiguous.erase(at);
+}
+
+void Topology::start_job(SymbolId job, int64_t ts_ns, std::vector<SymbolId> nodes) {
+  if (job == kNoSymbol) return;
+  State& s = *state_;
+  // A job.nodes event replaces the placement: nodes that left it are free again.
+  if (const Job* before = s.jobs[job].at(ts_ns); before != nullptr && !before->ended) {
+    for (SymbolId node : before->nodes) {
+      if (std::find(nodes.begin(), nodes.end(), node) == nodes.end() &&
+          job_of(node, ts_ns) == job) {
+        s.nodes[node].jobs.add(ts_ns, kNoSymbol, s.horizon_ns);
+      }
+    }
+  }
+  for (SymbolId node : nodes) {
+    if (node != kNoSymbol) s.nodes[node].jobs.add(ts_ns, job, s.horizon_ns);
+  }
+  s.jobs[job].add(ts_ns, Job{std::move(nodes), false}, s.horizon_ns);
+}
+
+void Topology::end_job(SymbolId job, int64_t ts_ns) {
+  State& s = *state_;
+  const auto it = s.jobs.find(job);
+  if (it == s.jobs.end()) return;
+  const Job* before = it->second.at(ts_ns);
+  if (before == nullptr) return;
+  Job ended{before->nodes, true};
+  for (SymbolId node : ended.nodes) {
+    if (job_of(node, ts_ns) == job) s.nodes[node].jobs.add(ts_ns, kNoSymbol, s.horizon_ns);
+  }
+  it->second.add(ts_ns, std::move(ended), s.horizon_ns);
+}
+
+void Topology::set_maintenance(SymbolId node, int64_t ts_ns, bool on) {
+  if (node != kNoSymbol) state_->nodes[node].maintenance.add(ts_ns, on, state_->horizon_ns);
+}
+
+SymbolId Topology::label(SymbolId node, SymbolId key, int64_t ts_ns) const {
+  const auto it = state_->nodes.find(node);
+  if (it == state_->nodes.end()) return kNoSymbol;
+  const LabelVersion* version = it->second.labels.at(ts_ns);
+  if (version == nullptr) return kNoSymbol;
+  const auto at = std::lower_bound(version->labels.begin(), version->labels.end(), key,
+                                   [](const auto& l, SymbolId k) { return l.first < k; });
+  return at != version->labels.end() && at->first == key ? at->second : kNoSymbol;
+}
+
+abi::ClassId Topology::hw_class(SymbolId node, int64_t ts_ns) const {
+  const auto it = state_->nodes.find(node);
+  if (it == state_->nodes.end()) return 0;
+  const LabelVersion* version = it->second.labels.at(ts_ns);
+  return version == nullptr ? abi::ClassId{0} : version->hw_class;
+}
+
+SymbolId Topology::job_of(SymbolId node, int64_t ts_ns) const {
+  const auto it = state_->nodes.find(node);
+  if (it == state_->nodes.end()) return kNoSymbol;
+  const SymbolId* job = it->second.jobs.at(ts_ns);
+  return job == nullptr ? kNoSymbol : *job;
+}
+
+const std::vector<SymbolId>& Topology::nodes_of(SymbolId job, int64_t ts_ns) const {
+  static const std::vector<SymbolId> kEmpty;
+  const auto it = state_->jobs.find(job);
+  if (it == state_->jobs.end()) return kEmpty;
+  const Job* found = it->second.at(ts_ns);
+  return found == nullptr ? kEmpty : found->nodes;
+}
+
+bool Topology::in_maintenance(SymbolId node, int64_t ts_ns) const {
+  const auto it = state_->nodes.find(node);
+  if (it == state_->nodes.end()) return false;
+  const bool* on = it->second.maintenance.at(ts_ns);
+  return on != nullptr && *on;
+}
+
+std::vector<SymbolId> Topology::nodes() const {
+  std::vector<SymbolId> out;
+  for (const auto& [id, node] : state_->nodes) out.push_back(id);
+  const SymbolTable& names = *state_->pack->symbols;
+  std::sort(out.begin(), out.end(),
+            [&](SymbolId a, SymbolId b) { return names.name(a) < names.name(b); });
+  return out;
+}
+
+std::vector<SymbolId> Topology::members(SymbolId key, SymbolId value, int64_t ts_ns) const {
+  std::vector<SymbolId> out;
+  if (key == kNoSymbol || value == kNoSymbol) return out;
+  for (const auto& [id, node] : state_->nodes) {
+    if (label(id, key, ts_ns) == value) out.push_back(id);
+  }
+  const SymbolTable& names = *state_->pack->symbols;
+  std::sort(out.begin(), out.end(),
+            [&](SymbolId a, SymbolId b) { return names.name(a) < names.name(b); });
+  return out;
+}
+
+const std::vector<std::string>& Topology::ambiguous_nodes() const { return state_->ambiguous; }
+
+std::optional<int64_t> Topology::gpu_index_at(SymbolId node, int64_t pci, int64_t ts_ns) const {
+  const auto it = state_->nodes.find(node);
+  if (it == state_->nodes.end()) return std::nullopt;
+  const LabelVersion* version = it->second.labels.at(ts_ns);
+  if (version == nullptr) return std::nullopt;
+  constexpr std::string_view kPrefix = "pci.gpu";
+  std::optional<int64_t> best;  // the lowest index, whatever the order of symbol ids
+  for (const auto& [key, value] : version->labels) {
+    const std::string_view name = state_->pack->symbols->name(key);
+    if (!name.starts_with(kPrefix)) continue;
+    int64_t index = 0;
+    const char* end = name.data() + name.size();
+    const auto parsed = std::from_chars(name.data() + kPrefix.size(), end, index);
+    if (parsed.ec != std::errc{} || parsed.ptr != end) continue;
+    if (abi::gpu_from_pci(state_->pack->symbols->name(value)) != pci) continue;
+    if (!best || index < *best) best = index;
+  }
+  return best;
+}
+
+int64_t Topology::last_repair_ns(SymbolId node, int64_t ts_ns) const {
+  const auto it = state_->nodes.find(node);
+  if (it == state_->nodes.end()) return kNoTimeNs;
+  const auto& repairs = it->second.repairs_ns;
+  const auto at = std::upper_bound(repairs.begin(), repairs.end(), ts_ns);
+  return at == repairs.begin() ? kNoTimeNs : *std::prev(at);
+}
+
+}  // namespace reflex::topology

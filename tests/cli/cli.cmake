@@ -1,0 +1,19 @@
+# Tests of the finished binary: command line and bundled trace.
+if(TARGET reflex)
+  add_test(NAME cli_test COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/cli_test.sh
+    $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(cli_test PROPERTIES LABELS cli TIMEOUT 600)
+  if(NOT REFLEX_SANITIZE)
+    # Why: half of what two copies of the 200 MB line would need beside libLLVM's own mappings.
+    set_tests_properties(cli_test PROPERTIES ENVIRONMENT REFLEX_CLI_MEMORY_KB=700000)
+  endif()
+
+  add_executable(demo_test ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/demo/demo_test.cpp)
+  target_link_libraries(demo_test PRIVATE reflex_flags GTest::gtest GTest::gtest_main
+    nlohmann_json::nlohmann_json)
+  target_compile_definitions(demo_test PRIVATE
+    REFLEX_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}" REFLEX_BINARY="$<TARGET_FILE:reflex>")
+  add_dependencies(demo_test reflex)
+  add_test(NAME demo_test COMMAND demo_test)
+  set_tests_properties(demo_test PROPERTIES LABELS cli TIMEOUT 300)
+endif()

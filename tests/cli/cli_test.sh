@@ -1,0 +1,341 @@
+#!/usr/bin/env bash
+# The command line as people and scripts meet it: exit codes (language.md B2), bad input, streams.
+#
+#   cli_test.sh REFLEX_BINARY SOURCE_ROOT
+#
+# Every case states the exit code and a pattern that the output must hold. Nothing may crash: an
+# exit code over 127 fails whatever was expected. Ends with "N passed, N failed"; exit 1 on failure.
+# No test here is skipped when a tool is missing: gzip and zstd are needed.
+set -u
+
+reflex=$1
+root=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 3
+passed=0
+failed=0
+
+pass() { passed=$((passed + 1)); }
+fail() {
+  failed=$((failed + 1))
+  printf 'FAIL %s: %s\n' "$1" "$2"
+  if [[ -s out || -s err ]]; then
+    head -c 1500 out err 2>/dev/null | sed 's/^/    /'
+  fi
+}
+
+# run COMMAND...: stdout to `out`, stderr to `err`, sets `code`.
+run() {
+  timeout 120 "$@" >out 2>err </dev/null
+  code=$?
+}
+
+# expect NAME EXIT PATTERN COMMAND...: EXIT may be "2|3"; PATTERN is an extended regular expression
+# over stdout and stderr together ('' matches anything).
+expect() {
+  local name=$1 want=$2 pattern=$3
+  shift 3
+  run "$@"
+  if ! [[ $code =~ ^($want)$ ]]; then
+    fail "$name" "exit code $code, expected $want"
+  elif [[ -n $pattern ]] && ! grep -Eq -- "$pattern" out err; then
+    fail "$name" "output without /$pattern/"
+  else
+    pass
+  fi
+}
+
+# pack FOLDER: the text of pack.rfx from standard input
+pack() {
+  mkdir -p "$1"
+  cat >"$1/pack.rfx"
+}
+
+# ---- a small pack and a small trace that work
+
+pack mini <<'RFX'
+pack t.mini 1.0.0 requires engine >= 1.0 dsl 1
+clock { lateness 5s }
+event gpu.xid { key node: node  key gpu: gpu_index?  code: u16 }
+event nccl.stuck { key node: node  waited: f64? }
+signal double_bit on (node, gpu) { e: gpu.xid where e.code == 48 }
+signal stuck on node { e: nccl.stuck } leak 1e-3 per hour
+fault gpu_memory on (node, gpu) { prior 2e-4 per job  severity critical  remedy drain }
+gpu_memory causes double_bit p 0.9 lag -5s .. 10m scope self
+gpu_memory causes stuck p 0.9 lag -30s .. 15m scope peers
+incident job_hang on job { opens on stuck  settle 30s  merge for 10m }
+RFX
+
+cat >trace.ndjson <<'JSON'
+{"ts":"2026-03-01T12:00:00Z","kind":"job.start","job":"j1","nodes":["n1","n2","n3","n4"]}
+{"ts":"2026-03-01T12:10:00Z","kind":"gpu.xid","node":"n2","gpu":3,"code":48}
+{"ts":"2026-03-01T12:10:20Z","kind":"nccl.stuck","node":"n1","waited":1.5}
+{"ts":"2026-03-01T12:10:21Z","kind":"nccl.stuck","node":"n3"}
+{"ts":"2026-03-01T12:10:22Z","kind":"nccl.stuck","node":"n4"}
+{"ts":"2026-03-01T12:12:00Z","kind":"gpu.xid","node":"n4","gpu":0,"code":13}
+JSON
+
+expect "check accepts a good pack" 0 '' "$reflex" check mini
+expect "run names the culprit" 0 '"culprits":\["n2"\]' "$reflex" run mini --events trace.ndjson
+cp out verdicts.ndjson
+if [[ -s out ]] && ! grep -vq '^{.*}$' out; then pass; else
+  fail "stdout is data only" "a line of stdout is not a JSON object"
+fi
+expect "explain shows the contributions" 0 'double_bit' "$reflex" explain verdicts.ndjson
+expect "explain takes a job" 0 'n2' "$reflex" explain verdicts.ndjson j1
+expect "explain as markdown" 0 'double_bit' "$reflex" explain verdicts.ndjson --as markdown
+expect "fail-on verdict is a finding" 1 '' "$reflex" run mini --events trace.ndjson --fail-on verdict
+
+# The same bytes for every thread count, batch size and backend.
+same() {
+  local name=$1
+  shift
+  run "$@"
+  if ((code != 0)); then
+    fail "$name" "exit code $code"
+  elif ! cmp -s out verdicts.ndjson; then
+    fail "$name" "verdicts differ from the plain run"
+  else
+    pass
+  fi
+}
+for threads in 2 4; do
+  same "$threads threads" "$reflex" run mini --events trace.ndjson --threads "$threads"
+done
+same "batch of 1" "$reflex" run mini --events trace.ndjson --batch 1
+same "interpreter" "$reflex" run mini --events trace.ndjson --backend interp
+gzip -c trace.ndjson >trace.ndjson.gz
+zstd -q -c trace.ndjson >trace.ndjson.zst
+cp trace.ndjson.gz misnamed.ndjson
+cat >standard_input.sh <<'SH'
+"$1" run mini --events - <trace.ndjson
+SH
+# A source is named by its file, so other names of the same trace may differ in that name only.
+for form in trace.ndjson.gz trace.ndjson.zst misnamed.ndjson; do
+  expect "events from $form" 0 '"culprits":\["n2"\]' "$reflex" run mini --events "$form"
+done
+expect "events from standard input" 0 '"culprits":\["n2"\]' bash standard_input.sh "$reflex"
+{ sed -n 1,2p trace.ndjson; sed -n 4p trace.ndjson; sed -n 3p trace.ndjson; sed -n 5,6p trace.ndjson; } >shuffled.ndjson
+expect "arrival order within lateness" 0 '"culprits":\["n2"\]' "$reflex" run mini --events shuffled.ndjson
+
+# ---- usage
+
+expect "help" 0 'check' "$reflex" --help
+expect "version" 0 'reflex [0-9]+\.[0-9]+' "$reflex" --version
+expect "no command" 3 '' "$reflex"
+expect "unknown command" 3 '' "$reflex" frobnicate
+expect "bad flag" 3 'no-such-flag' "$reflex" check mini --no-such-flag
+expect "bad flag value" 3 '' "$reflex" test mini --jobs many
+expect "run without input" 3 'nothing to read' "$reflex" run mini
+expect "log without a node" 3 'NODE=FILE' "$reflex" run mini --log kernel.log
+expect "missing pack folder" 3 'no_such_folder' "$reflex" check no_such_folder
+expect "missing event file" 3 'no_such_file' "$reflex" run mini --events no_such_file.ndjson
+expect "missing log file" 3 'no_such_file' "$reflex" run mini --log n1=no_such_file.log
+expect "missing inventory" 3 'no_such_file' "$reflex" run mini --events trace.ndjson \
+  --inventory no_such_file.json
+expect "a folder as event file" 3 'mini' "$reflex" run mini --events mini
+printf '{"nodes":' >half.json
+expect "inventory that is not JSON" 3 'half.json' "$reflex" run mini --events trace.ndjson \
+  --inventory half.json
+expect "output that cannot be opened" 3 'no_such_folder' "$reflex" run mini --events trace.ndjson \
+  -o no_such_folder/verdicts.ndjson
+expect "output on a full disk" 3 '/dev/full' "$reflex" run mini --events trace.ndjson -o /dev/full
+expect "explain a missing file" 3 'no_such_file' "$reflex" explain no_such_file.ndjson
+expect "explain something else" 3 'trace.ndjson' "$reflex" explain trace.ndjson
+expect "explain an unknown job" 3 'j99' "$reflex" explain verdicts.ndjson j99
+expect "help on a diagnostic" 0 'R101' "$reflex" help R101
+expect "help on an unknown diagnostic" 3 'R7777' "$reflex" help R7777
+
+# ---- packs
+
+mkdir -p empty_folder
+expect "no packs" 3 '' "$reflex" check empty_folder
+expect "no packs to test" 3 '' "$reflex" test empty_folder
+expect "no packs to run" 3 '' "$reflex" run empty_folder --events trace.ndjson
+expect "no tests" 1 'no tests' "$reflex" test mini
+
+mkdir -p empty_file && : >empty_file/pack.rfx
+expect "empty pack file" '2|3' 'empty_file' "$reflex" check empty_file
+mkdir -p binary_file && head -c 4096 /dev/urandom >binary_file/pack.rfx
+expect "binary pack file" 2 'binary_file/pack.rfx' "$reflex" check binary_file
+mkdir -p half_file && head -c 300 mini/pack.rfx >half_file/pack.rfx
+printf ' signal half on (node' >>half_file/pack.rfx
+expect "pack file that ends in the middle" 2 'R100' "$reflex" check half_file
+
+# bad_rule NAME ID TEXT: the small pack with one more declaration
+bad_rule() {
+  mkdir -p bad
+  { cat mini/pack.rfx; printf '%s\n' "$3"; } >bad/pack.rfx
+  expect "$1" 2 "pack.rfx:[0-9]+:[0-9]+: error: .*\[$2\]" "$reflex" check bad
+}
+bad_rule "unknown kind" R101 'signal s on node { e: gpu.xidd where e.code == 48 }'
+expect "did you mean" 2 "did you mean 'gpu.xid'" "$reflex" check bad
+bad_rule "unknown field" R102 'signal s on node { e: gpu.xid where e.cod == 48 }'
+bad_rule "wrong type" R104 'signal s on node { e: gpu.xid where e.code == "48" }'
+bad_rule "unknown signal" R108 'gpu_memory causes no_such_signal p 0.5'
+bad_rule "name declared twice" R107 'signal stuck on node { e: nccl.stuck }'
+bad_rule "unknown entity" 'R1[0-9][0-9]' 'signal s on nod { e: gpu.xid }'
+expect "diagnostics as JSON" 2 '^\{.*"id":"R110"' "$reflex" check bad --format json
+
+{ cat mini/pack.rfx; for i in 1 2 3; do echo "signal s$i on node { e: gpu.xid where e.cod$i == 1 }"; done; } \
+  >bad/pack.rfx
+run "$reflex" check bad
+if [[ $(grep -c 'R102' err) == 3 ]]; then pass; else
+  fail "several errors at once" "expected three R102, got $(grep -c 'R102' err)"
+fi
+
+pack one/a <<'RFX'
+pack t.one 1.0.0 requires engine >= 1.0 dsl 1
+RFX
+pack one/b <<'RFX'
+pack t.one 1.1.0 requires engine >= 1.0 dsl 1
+RFX
+expect "two packs with one name" 2 't\.one' "$reflex" check one
+
+pack ring/a <<'RFX'
+pack t.a 1.0.0 requires engine >= 1.0 dsl 1
+import t.b 1.0
+RFX
+pack ring/b <<'RFX'
+pack t.b 1.0.0 requires engine >= 1.0 dsl 1
+import t.a 1.0
+RFX
+expect "cyclic imports" 2 't\.a.*t\.b|t\.b.*t\.a' "$reflex" check ring
+
+pack future <<'RFX'
+pack t.future 1.0.0 requires engine >= 99.0 dsl 1
+this line is of a language that does not exist yet ((
+RFX
+expect "pack for a later engine" 2 'engine.*99' "$reflex" check future
+
+bad_rule "cyclic cause graph" 'R[0-9]+' 'signal p on node { e: gpu.xid where e.code == 1 }
+signal q on node { e: gpu.xid where e.code == 2 }
+p causes q p 0.5 lag 0s .. 1h scope self
+q causes p p 0.5 lag 0s .. 1h scope self'
+expect "the cycle is printed" 2 'p.*q.*p|q.*p.*q' "$reflex" check bad
+
+mkdir -p deep
+{
+  sed '/^signal double_bit/d;/double_bit p/d' mini/pack.rfx
+  printf 'signal deep on node { e: gpu.xid where '
+  head -c 30000 /dev/zero | tr '\0' '('
+  printf 'e.code == 1'
+  head -c 30000 /dev/zero | tr '\0' ')'
+  printf ' }\n'
+} >deep/pack.rfx
+expect "30,000 nested parentheses" 2 'R4[0-9][0-9]' "$reflex" check deep
+{
+  sed '/^signal double_bit/d;/double_bit p/d' mini/pack.rfx
+  printf 'signal deep on node { e: gpu.xid where '
+  for ((i = 0; i < 30000; i++)); do printf 'not '; done
+  printf 'e.code == 1 }\n'
+} >deep/pack.rfx
+expect "30,000 negations" 2 'R4[0-9][0-9]' "$reflex" check deep
+
+# ---- profiles
+
+pack classes <<'RFX'
+pack t.classes 1.0.0 requires engine >= 1.0 dsl 1
+event gpu.temp { key node: node  value: celsius }
+profile c.base abstract { hot: celsius = 85 }
+profile c.left extends c.base matches label hw == "X" { hot = 80 }
+profile c.right extends c.base matches label site == "lab" { hot = 90 }
+profile c.rest extends c.base fallback { }
+signal hot on node { when gpu.temp.value > profile.hot for 0s }
+incident job_hot on job { opens on hot  settle 30s }
+RFX
+cat >ambiguous.json <<'JSON'
+{"nodes":[{"node":"n1","labels":{"hw":"X","site":"lab"}},{"node":"n2","labels":{"hw":"X"}}]}
+JSON
+echo '{"ts":"2026-03-01T12:00:00Z","kind":"gpu.temp","node":"n1","value":20}' >temp.ndjson
+expect "profile ambiguity before deployment" 1 'n1' "$reflex" check classes --nodes ambiguous.json
+expect "profile ambiguity at run time" 0 'n1' "$reflex" run classes --inventory ambiguous.json \
+  --events temp.ndjson
+
+# ---- data
+
+# bad_data NAME PATTERN: `bad.ndjson` before and inside the good trace; the verdict must not change.
+bad_data() {
+  local name=$1 pattern=$2
+  { cat bad.ndjson; sed -n 1,3p trace.ndjson; cat bad.ndjson; sed -n 4,6p trace.ndjson; } >mixed.ndjson
+  expect "$name is counted" 0 "$pattern" "$reflex" run mini --events mixed.ndjson
+  expect "$name does not stop the stream" 0 '"culprits":\["n2"\]' "$reflex" run mini \
+    --events mixed.ndjson
+}
+echo '{"ts":"2026-03-01T12:00:01Z","kind":"no.such.kind","node":"n1"}' >bad.ndjson
+bad_data "unknown kind" '2 unknown_kind'
+echo '{"ts":"2026-03-01T12:00:01Z","kind":"gpu.xid","code":48}' >bad.ndjson
+bad_data "missing key" '2 missing_key'
+echo '{"ts":"2026-03-01T12:00:01Z","kind":"gpu.xid","node":7.5,"code":48}' >bad.ndjson
+bad_data "key of wrong type" '2 missing_key'
+echo '{"ts":"2026-03-01T12:00:01Z","kind":"gpu.xid","node":"n1","code":"many"}' >bad.ndjson
+bad_data "field of wrong type" '2 fields of wrong type'
+echo '{"ts":"2026-03-01T12:00:01Z","kind":"gpu.x' >bad.ndjson
+bad_data "half line" '2 bad_json'
+echo '[1,2,3]' >bad.ndjson
+bad_data "array for an object" '2 (not_object|bad_json)'
+echo '{"kind":"gpu.xid","node":"n1","code":48}' >bad.ndjson
+bad_data "missing ts" '2 missing_ts'
+echo '{"ts":"yesterday","kind":"gpu.xid","node":"n1","code":48}' >bad.ndjson
+bad_data "unreadable ts" '2 bad_ts'
+echo '{"ts":"2026-03-01T12:00:01Z","node":"n1","code":48}' >bad.ndjson
+bad_data "missing kind" '2 missing_kind'
+printf '{"ts":"2026-03-01T12:00:01Z","kind":"gpu.xid","node":"n\xff\xfe","code":48}\n' >bad.ndjson
+bad_data "broken UTF-8" '2 bad_utf8'
+{ printf '\x00\x01\x02\x03\x00\x00'; head -c 2000 /dev/zero; printf '\n'; } >bad.ndjson
+bad_data "binary line" 'binary|bad_json'
+# One stamp a year ahead must not make the rest of the trace late.
+echo '{"ts":"2027-03-01T12:00:01Z","kind":"gpu.xid","node":"n1","code":48}' >bad.ndjson
+{ sed -n 1,2p trace.ndjson; cat bad.ndjson; sed -n 3,6p trace.ndjson; } >mixed.ndjson
+expect "clock jump of a year is counted" 0 '1 clock_jump' "$reflex" run mini --events mixed.ndjson
+expect "clock jump does not make the rest late" 0 '"culprits":\["n2"\]' "$reflex" run mini \
+  --events mixed.ndjson
+# The last line without a newline is data.
+head -c -1 trace.ndjson >no_newline.ndjson
+expect "no newline at the end" 0 '"culprits":\["n2"\]' "$reflex" run mini --events no_newline.ndjson
+expect "half of the last line" 0 '1 bad_json' bash -c \
+  'head -c -20 trace.ndjson >cut.ndjson; exec "$0" run mini --events cut.ndjson' "$reflex"
+
+: >empty.ndjson
+expect "empty event file" 0 '0 lines, 0 events' "$reflex" run mini --events empty.ndjson
+head -c 1000000 /dev/urandom >random.bin
+expect "binary event file" 0 'rejected' "$reflex" run mini --events random.bin
+expect "binary log file" 0 '' "$reflex" run mini --log n1=random.bin
+gzip -c trace.ndjson | head -c 60 >cut.gz
+expect "truncated gzip" 3 'cut.gz' "$reflex" run mini --events cut.gz
+zstd -q -c trace.ndjson | head -c 60 >cut.zst
+expect "truncated zstd" 3 'cut.zst' "$reflex" run mini --events cut.zst
+
+# A line of 200 MB: counted, never held (the memory limit is well below two copies of it).
+{
+  sed -n 1,2p trace.ndjson
+  printf '{"ts":"2026-03-01T12:10:01Z","kind":"gpu.xid","node":"'
+  head -c 200000000 /dev/zero | tr '\0' 'x'
+  printf '"}\n'
+  sed -n 3,6p trace.ndjson
+} >long.ndjson
+memory_limit_kb=${REFLEX_CLI_MEMORY_KB:-unlimited}
+expect "a line of 200 MB is counted" 0 '1 line_too_long' bash -c \
+  'ulimit -v '"$memory_limit_kb"'; exec "$0" run mini --events long.ndjson' "$reflex"
+expect "a line of 200 MB does not stop the stream" 0 '"culprits":\["n2"\]' \
+  "$reflex" run mini --events long.ndjson
+expect "a log line of 200 MB" 0 '' "$reflex" run mini --log n1=long.ndjson
+rm -f long.ndjson
+
+# ---- the documentation: the first rule of the README is a pack whose test passes
+
+mkdir -p first
+awk '/^```rfx$/ {on = 1; next} /^```$/ {on = 0} on' "$root/README.md" >first/pack.rfx
+expect "the README's first rule" 0 '1 passed, 0 failed' "$reflex" test first \
+  --profiles "$root/hwprofiles"
+expect "the README's dump" 0 'ecc_burst' "$reflex" check first --emit ir ecc_burst
+
+# ---- the real packs
+
+if [[ -d $root/rules/std ]]; then
+  expect "the shipped packs are valid" 0 '' "$reflex" check "$root/rules" "$root/hwprofiles"
+fi
+
+echo "$passed passed, $failed failed"
+((failed == 0))

@@ -1,0 +1,236 @@
+// One total order for every arrival; lateness, clock jumps, dedup.
+#include "runtime/stream/reorder.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+
+#include "runtime/base/time.h"
+#include "tests/unit/stream/pack_fixture.h"
+
+namespace reflex::stream {
+namespace {
+
+using testing::kXid;
+using testing::make_pack;
+using testing::show;
+
+struct Event {
+  int64_t ms = 0;
+  std::string node;
+  std::string source = "s";
+  int64_t code = 0;
+  std::string id = {};
+};
+
+class Feed {
+ public:
+  explicit Feed(ReorderOptions options = {}, int64_t dedup_ns = 0) : pack_(make_pack()) {
+    pack_->kinds[kXid].dedup_ns = dedup_ns;
+    pack_->kinds[kXid].dedup_slots = {0, 2};
+    reorder_ = std::make_unique<Reorder>(pack_, options);
+  }
+  void push(const std::vector<Event>& events) {
+    RecordBatch batch;
+    for (const Event& event : events) {
+      abi::Record* record = batch.slab->new_record(6);
+      record->kind = kXid;
+      record->ts_ns = event.ms * kNsPerMs;
+      record->source = pack_->symbols->intern(event.source);
+      record->set_i64(0, pack_->symbols->intern(event.node));
+      record->set_i64(2, event.code);
+      if (!event.id.empty()) record->id = batch.slab->new_text(event.id);
+      batch.records.push_back(record);
+    }
+    reorder_->push(std::move(batch));
+  }
+  void release() {
+    Released out;
+    reorder_->release(out);
+    take(out);
+  }
+  void finish() {
+    Released out;
+    reorder_->finish(out);
+    take(out);
+  }
+  void take(const Released& out) {
+    for (const abi::Record* record : out.records) {
+      EXPECT_EQ(record->order, released.size() + 1);
+      EXPECT_LE(record->ts_ns, out.watermark_ns);
+      EXPECT_GT(record->ts_ns, watermark_ns);
+      released.push_back(show(*record, *pack_));
+    }
+    for (const abi::Record* record : out.late) late.push_back(show(*record, *pack_));
+    watermark_ns = out.watermark_ns;
+  }
+  uint64_t rejected(Reject reason) const {
+    return reorder_->counters().rejected[static_cast<size_t>(reason)];
+  }
+  Reorder& reorder() { return *reorder_; }
+  SymbolId symbol(std::string_view name) { return pack_->symbols->intern(name); }
+
+  std::vector<std::string> released;
+  std::vector<std::string> late;
+  int64_t watermark_ns = INT64_MIN;
+
+ private:
+  std::shared_ptr<abi::CompiledPack> pack_;
+  std::unique_ptr<Reorder> reorder_;
+};
+
+/// Events with arrival delays below the lateness; many ties.
+std::vector<Event> random_events() {
+  std::vector<Event> events;
+  int64_t ms = 1'000'000;
+  const int count = *rc::gen::inRange(1, 80);
+  for (int i = 0; i < count; ++i) {
+    ms += *rc::gen::element<int64_t>(0, 0, 1, 30, 900, 3000, 200'000);
+    Event event;
+    event.ms = ms;
+    event.node = "n" + std::to_string(*rc::gen::inRange(0, 3));
+    event.code = *rc::gen::inRange(0, 3);
+    events.push_back(event);
+  }
+  return events;
+}
+
+/// A shuffle in which no event arrives more than `slack_ms` of event time late.
+std::vector<Event> shuffle_within(const std::vector<Event>& events, int slack_ms) {
+  std::vector<std::pair<int64_t, size_t>> keys;
+  for (size_t i = 0; i < events.size(); ++i) {
+    keys.emplace_back(events[i].ms + *rc::gen::inRange(0, slack_ms), i);
+  }
+  std::sort(keys.begin(), keys.end());
+  std::vector<Event> out;
+  for (const auto& [key, i] : keys) out.push_back(events[i]);
+  return out;
+}
+
+std::vector<std::string> run(const std::vector<Event>& events, bool batched, int64_t dedup_ns) {
+  Feed feed({}, dedup_ns);
+  // Names are met in another order in each run: symbol ids must not matter.
+  if (batched) {
+    for (const char* name : {"n2", "n1", "n0"}) feed.symbol(name);
+  }
+  for (size_t i = 0; i < events.size();) {
+    const size_t size = batched ? *rc::gen::inRange<size_t>(1, 20) : 1;
+    const size_t end = std::min(events.size(), i + size);
+    feed.push({events.begin() + static_cast<ptrdiff_t>(i), events.begin() + static_cast<ptrdiff_t>(end)});
+    if (*rc::gen::arbitrary<bool>()) feed.release();
+    i = end;
+  }
+  feed.finish();
+  EXPECT_TRUE(feed.late.empty());
+  return feed.released;
+}
+
+TEST(Reorder, Any_shuffle_within_lateness_gives_the_same_sequence) {
+  EXPECT_TRUE(rc::check([] {
+    const std::vector<Event> events = random_events();
+    for (int64_t dedup_ns : {int64_t{0}, 2 * kNsPerSecond}) {
+      const auto straight = run(events, false, dedup_ns);
+      const auto shuffled = run(shuffle_within(events, 4999), true, dedup_ns);
+      RC_ASSERT(straight == shuffled);
+      if (dedup_ns == 0) RC_ASSERT(straight.size() == events.size());
+    }
+  }));
+}
+
+TEST(Reorder, Ties_are_ordered_by_names_not_by_ids) {
+  Feed feed;
+  feed.push({{5, "b"}, {5, "a"}, {5, "c", "r"}, {5, "a", "s", -1}});
+  feed.finish();
+  ASSERT_EQ(feed.released.size(), 4u);
+  EXPECT_NE(feed.released[0].find("node=c"), std::string::npos);
+  EXPECT_NE(feed.released[1].find("node=a code=-1"), std::string::npos);
+  EXPECT_NE(feed.released[2].find("node=a code=0"), std::string::npos);
+  EXPECT_NE(feed.released[3].find("node=b"), std::string::npos);
+}
+
+TEST(Reorder, Exactly_lateness_behind_is_in_time_and_one_more_is_late) {
+  Feed feed;
+  feed.push({{10'000, "a"}, {5'000, "b"}, {4'999, "c"}});
+  feed.release();
+  EXPECT_TRUE(feed.released.empty());
+  ASSERT_EQ(feed.late.size(), 1u);
+  EXPECT_NE(feed.late[0].find("node=c"), std::string::npos);
+  feed.finish();
+  EXPECT_EQ(feed.released.size(), 2u);
+  EXPECT_EQ(feed.rejected(Reject::kLate), 1u);
+}
+
+TEST(Reorder, A_declared_source_holds_the_watermark_until_it_speaks_or_ends) {
+  Feed feed;
+  feed.reorder().add_source(feed.symbol("quiet"), false);
+  feed.push({{1'000, "a"}, {90'000, "a"}});
+  feed.release();
+  EXPECT_TRUE(feed.released.empty());
+  feed.push({{2'000, "q", "quiet"}});
+  feed.reorder().finish_source(feed.symbol("quiet"));
+  feed.release();
+  EXPECT_EQ(feed.released.size(), 2u);
+}
+
+TEST(Reorder, A_source_far_behind_becomes_idle_and_may_speak_again) {
+  Feed feed;
+  feed.push({{1'000, "a", "slow"}, {2'000, "b"}, {30'000, "b"}});
+  feed.release();
+  EXPECT_TRUE(feed.released.empty());
+  feed.push({{100'000, "b"}});
+  feed.release();
+  EXPECT_EQ(feed.released.size(), 3u);
+  feed.push({{99'000, "a", "slow"}});
+  feed.finish();
+  EXPECT_EQ(feed.released.size(), 5u);
+}
+
+TEST(Reorder, A_clock_jump_needs_a_second_event) {
+  const int64_t far = 40LL * 24 * 3600 * 1000;
+  Feed alone;
+  alone.push({{1'000, "a"}, {far, "x"}, {2'000, "a"}});
+  alone.finish();
+  EXPECT_EQ(alone.released.size(), 2u);
+  EXPECT_EQ(alone.rejected(Reject::kClockJump), 1u);
+  EXPECT_TRUE(alone.late.empty());
+  Feed confirmed;
+  confirmed.push({{1'000, "a"}, {far, "x"}, {far + 10, "y"}});
+  confirmed.finish();
+  EXPECT_EQ(confirmed.released.size(), 3u);
+}
+
+TEST(Reorder, Negative_and_future_times_are_rejected) {
+  ReorderOptions options;
+  options.now_limit_ns = 10 * kNsPerSecond;
+  Feed feed(options);
+  feed.push({{-1, "a"}, {10'001, "b"}, {10'000, "c"}});
+  feed.finish();
+  EXPECT_EQ(feed.released.size(), 1u);
+  EXPECT_EQ(feed.rejected(Reject::kNegativeTs), 1u);
+  EXPECT_EQ(feed.rejected(Reject::kFutureTs), 1u);
+}
+
+TEST(Reorder, Same_source_and_id_is_one_event_within_ten_minutes) {
+  Feed feed;
+  feed.push({{0, "a", "s", 1, "x"}, {100, "a", "s", 1, "x"}, {100, "a", "t", 1, "x"}});
+  feed.push({{1'300'000, "a", "s", 1, "x"}, {1'300'000, "a", "t", 1, "y"}});
+  feed.finish();
+  EXPECT_EQ(feed.released.size(), 4u);
+  EXPECT_EQ(feed.rejected(Reject::kDuplicate), 1u);
+}
+
+TEST(Reorder, Dedup_keeps_the_first_and_counts_the_rest) {
+  Feed feed({}, 2 * kNsPerSecond);
+  feed.push({{1'000, "a", "s", 48}, {1'500, "a", "s", 48}, {3'000, "a", "s", 48},
+             {3'001, "a", "s", 48}, {1'600, "a", "s", 79}});
+  feed.finish();
+  ASSERT_EQ(feed.released.size(), 3u);
+  EXPECT_NE(feed.released[0].find("rep=2"), std::string::npos) << feed.released[0];
+  EXPECT_NE(feed.released[1].find("code=79"), std::string::npos);
+  EXPECT_NE(feed.released[2].find("rep=0"), std::string::npos);
+  EXPECT_EQ(feed.reorder().counters().deduplicated, 2u);
+}
+
+}  // namespace
+}  // namespace reflex::stream
