@@ -97,6 +97,7 @@ signalClause
   | K_COUNT countSource comparisonOp sum K_WITHIN sum countOption*    # countClause
   | K_WHEN expr                                                       # whenClause
   | K_FOR sum                                                         # forClause
+  | K_WITHIN sum                                                      # withinClause
   | K_CLEAR ( ( K_BELOW | K_ABOVE ) sum | K_WHEN expr )               # clearClause
   | K_NODATA ( K_HOLD | K_INTERRUPT ) ( K_FOR sum )?                  # nodataClause
   | K_PEERS K_AT K_LEAST sum                                          # peersClause
@@ -141,9 +142,10 @@ edgeOption
   ;
 
 // ---------------------------------------------------------------- A10, A11
+// `or` never follows an expression: prediction would scan every chain of `or` to its end.
 incidentDecl : K_INCIDENT dottedName keys LBRACE ( incidentItem | SEMICOLON )* RBRACE ;
 incidentItem
-  : K_OPENS K_ON kindPattern ( K_OR kindPattern )*
+  : K_OPENS K_ON dottedName ( K_OR dottedName )* ( K_WHERE expr )?  // where: of the last kind
   | K_SETTLE sum
   | K_MERGE K_FOR sum
   | K_CONFIRM sum
@@ -169,11 +171,14 @@ testTable : K_FOR ( LPAREN identifier ( COMMA identifier )* RPAREN | identifier 
             K_IN LBRACKET testRow ( COMMA testRow )* COMMA? RBRACKET ;
 testRow : LPAREN sum ( COMMA sum )* RPAREN | sum ;
 testStatement
-  : K_NODES target ( COMMA target )* ( K_AS dottedName )? ( K_WITH ( nodeLabel | COMMA )+ )?  # testNodes
-  | K_JOB word K_ON target ( COMMA target )* ( ( K_FROM | K_AT ) sum )? ( K_TO sum )?  # testJob
+  : K_NODES target ( COMMA target )* ( K_AS dottedName )?
+    ( K_WITH ( nodeLabel | COMMA )+ )?                                             # testNodes
+  | K_JOB word K_ON target ( COMMA target )*
+    ( ( K_FROM | K_AT ) sum )? ( K_TO sum )?                                       # testJob
   | K_AT sum ( RANGE sum )? ( K_EVERY sum )? COLON testEvent                     # testAt
   | K_GAP target ( K_SOURCE word )? K_FROM sum K_TO sum                          # testGap
-  | K_EXPECT K_NO? K_VERDICT ( word target? )? ( LBRACE ( verdictClause | SEMICOLON )* RBRACE )?  # testVerdict
+  | K_EXPECT K_NO? K_VERDICT ( word target? )?
+    ( LBRACE ( verdictClause | SEMICOLON )* RBRACE )?                              # testVerdict
   | K_EXPECT K_NO? wordPath signalPlace                                          # testExpect
   | K_ALLOW wordPath signalPlace                                                 # testAllow
   | K_STRICT                                                                     # testStrict

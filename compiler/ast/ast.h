@@ -38,7 +38,8 @@ enum class ExprKind : uint8_t {
   kMember,     // args[0] . text; only after a call or an index: `peers(job).median`
   kIndex,      // args[0] [ args[1] ]
   kCall,       // text ( args ), text may be dotted or end in '?' ("u32?"); `x is missing` is
-               // missing(x); `label gpu.product` is label(gpu.product) with one kName; named arguments in arg_names (parallel, "" = positional)
+               // missing(x); `label gpu.product` is label(gpu.product) with one kName;
+               // arg_names is parallel to args, "" = positional (always, for now)
   kNot,        // not args[0]
   kNegate,     // - args[0]
   kBinary,     // op args[0] args[1]
@@ -180,7 +181,7 @@ struct ProfileDecl {
   Name extends;
   bool abstract_profile = false;
   bool fallback = false;
-  ExprPtr matches;                 // label gpu.product like ".." and ...: `label X` is kCall "label"
+  ExprPtr matches;                 // label gpu.product like ".." and ..; `label X` is a kCall
   std::vector<ProfileParam> params;
   struct PriorScale {
     Name fault;

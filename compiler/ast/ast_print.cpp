@@ -354,14 +354,18 @@ std::string form(const PackHead& head) {
 
 }  // namespace
 
+std::string print_decl(const Decl& decl) {
+  const std::string text = std::visit([](const auto& node) { return form(node); }, decl.node);
+  return (decl.exported ? "export " : "") + text;
+}
+
 std::string print(const Module& module) {
   std::string out;
   if (module.head.has_value()) {
     out += form(*module.head) + "\n";
   }
   for (const Decl& decl : module.decls) {
-    out += decl.exported ? "export " : "";
-    out += std::visit([](const auto& node) { return form(node); }, decl.node) + "\n";
+    out += print_decl(decl) + "\n";
   }
   return out;
 }

@@ -54,16 +54,15 @@ Json to_json(const Diagnostic& d, const source::SourceMap& map) {
   }
   object["fixes"] = Json::array();
   for (const Fix& fix : d.fixes) {
-    object["fixes"].push_back(Json{
-        {"range", range(map, fix.range)}, {"newText", fix.new_text}, {"safe", fix.safe}});
+    object["fixes"].push_back(
+        Json{{"range", range(map, fix.range)}, {"newText", fix.new_text}, {"safe", fix.safe}});
   }
   return object;
 }
 
 }  // namespace
 
-std::string render_json(const std::vector<Diagnostic>& diagnostics,
-                        const source::SourceMap& map) {
+std::string render_json(const std::vector<Diagnostic>& diagnostics, const source::SourceMap& map) {
   std::string out;
   for (const Diagnostic& d : diagnostics) {
     // replace: a message may quote bytes of a file that is not UTF-8.

@@ -13,8 +13,8 @@ using ast::ExprKind;
 /// Functions whose first argument is always a stream (a kind or a field of one).
 bool is_stream_function(std::string_view name) {
   static constexpr std::array<std::string_view, 16> kNames = {
-      "cusum", "decayed", "ewma",     "first",       "increase", "last",  "mean",   "median",
-      "quantile", "rate", "reset_count", "since",    "stddev",   "streak", "sum",   "trend"};
+      "cusum",    "decayed", "ewma",        "first", "increase", "last",   "mean", "median",
+      "quantile", "rate",    "reset_count", "since", "stddev",   "streak", "sum",  "trend"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
@@ -56,8 +56,8 @@ ast::ExprPtr Builder::access(Parser::AccessContext* ctx) {
   }
   for (auto* tail : ctx->accessTail()) {
     const bool member = tail->identifier() != nullptr;
-    auto outer = node(member ? ExprKind::kMember : ExprKind::kIndex,
-                      source::cover(e->span, span(tail)));
+    auto outer =
+        node(member ? ExprKind::kMember : ExprKind::kIndex, source::cover(e->span, span(tail)));
     outer->args.push_back(std::move(e));
     if (member) {
       outer->text = text(tail->identifier());

@@ -64,8 +64,8 @@ ast::CausesDecl Builder::edge(Parser::EdgeDeclContext* ctx) {
       c.on = name(ctx->identifier());
     }
   } else {
-    c.verb = ctx->K_MASKS() != nullptr ? ast::CausesDecl::Verb::kMasks
-                                       : ast::CausesDecl::Verb::kCauses;
+    c.verb =
+        ctx->K_MASKS() != nullptr ? ast::CausesDecl::Verb::kMasks : ast::CausesDecl::Verb::kCauses;
     c.cause = dotted[0];
     c.effects.assign(dotted.begin() + 1, dotted.end());
   }
@@ -81,8 +81,12 @@ ast::IncidentDecl Builder::incident(Parser::IncidentDeclContext* ctx) {
   i.on = keys(ctx->keys());
   for (auto* item : ctx->incidentItem()) {
     if (item->K_OPENS() != nullptr) {
-      for (auto* given : item->kindPattern()) {
-        i.opens_on.push_back(pattern(given));
+      for (auto* given : item->dottedName()) {
+        i.opens_on.push_back({name(given), nullptr, span(given)});
+      }
+      if (item->expr() != nullptr) {
+        i.opens_on.back().where = expr(item->expr());
+        i.opens_on.back().span = source::cover(i.opens_on.back().span, span(item->expr()));
       }
     } else if (item->K_SETTLE() != nullptr) {
       once(i.settle != nullptr, item, "settle");

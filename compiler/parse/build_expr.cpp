@@ -110,9 +110,10 @@ ast::ExprPtr Builder::finish(ast::ExprPtr e) {
     // Once per expression: the error node starts a new count, so the rest of a long chain is
     // reported again only after another kExprDepthMax operators, at the same place.
     source::Span at{e->span.file, e->span.begin, e->span.begin};
-    sink_.report(diag::Id::kExpressionTooLarge, at,
-                 "the expression has a chain of more than " + std::to_string(kExprDepthMax) +
-                     " operators")
+    sink_
+        .report(diag::Id::kExpressionTooLarge, at,
+                "the expression has a chain of more than " + std::to_string(kExprDepthMax) +
+                    " operators")
         .help = "use a list with 'in', or split it with macros";
     return node(ExprKind::kError, e->span);
   }
@@ -153,8 +154,7 @@ ast::ExprPtr Builder::expr(Parser::ExprContext* ctx) {
     }
     ast::ExprPtr operand = comparison(static_cast<Parser::ComparisonContext*>(child));
     for (; !nots.empty(); nots.pop_back()) {
-      auto negation =
-          node(ExprKind::kNot, source::cover(tokens_.span(nots.back()), operand->span));
+      auto negation = node(ExprKind::kNot, source::cover(tokens_.span(nots.back()), operand->span));
       negation->args.push_back(std::move(operand));
       operand = finish(std::move(negation));
     }
@@ -190,8 +190,8 @@ ast::ExprPtr Builder::comparison(Parser::ComparisonContext* ctx) {
   }
   const auto sums = tail->sum();
   if (tail->comparisonOp() != nullptr) {
-    return binary(comparison_op(tail->comparisonOp()), span(tail->comparisonOp()),
-                  std::move(left), sum(sums[0]));
+    return binary(comparison_op(tail->comparisonOp()), span(tail->comparisonOp()), std::move(left),
+                  sum(sums[0]));
   }
   const source::Span whole = source::cover(left->span, span(tail));
   const bool negative = tail->K_NOT() != nullptr;
@@ -216,9 +216,7 @@ ast::ExprPtr Builder::comparison(Parser::ComparisonContext* ctx) {
     wrap_not = negative;
   } else if (tail->MATCHES_RE() != nullptr) {
     e->kind = ExprKind::kMatches;
-    e->text = token_text(tail->MATCHES_RE());
-    e->text = e->text.substr(e->text.find('/') + 1);
-    e->text.pop_back();
+    e->text = regex_text(tokens_.text(tail->MATCHES_RE()->getSymbol()));
     wrap_not = negative;
   } else if (tail->K_BITS() != nullptr) {
     e->kind = tail->K_ALL() != nullptr ? ExprKind::kAllBits : ExprKind::kAnyBits;

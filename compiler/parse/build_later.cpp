@@ -56,8 +56,8 @@ ast::OverlayEntry Builder::overlay_entry(Parser::OverlayEntryContext* ctx) {
     if (word->getSymbol()->getType() == Lexer::K_REASON) {
       entry.reason = string_value(token);
     } else if (word->getSymbol()->getType() == Lexer::K_UNTIL) {
-      entry.until = token->getType() == Lexer::DATE ? std::string(tokens_.text(token))
-                                                    : string_value(token);
+      entry.until =
+          token->getType() == Lexer::DATE ? std::string(tokens_.text(token)) : string_value(token);
     }
   }
   return entry;

@@ -1,4 +1,4 @@
-// Builder: literals. Numbers with units, durations, strings, regex-free; all checked for range.
+// Builder: literals: numbers with units, durations, strings, patterns; ranges are checked.
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -61,9 +61,9 @@ bool parse_duration(std::string_view text, int64_t& total) {
     const int64_t ns = unit_ns(text.substr(i, end - i));
     i = end;
     // fraction < 10^6 and ns <= 6.048e14 (a week): the product needs 128 bits only beyond d.
-    const auto part = static_cast<int64_t>(static_cast<long double>(fraction) *
-                                           static_cast<long double>(ns) /
-                                           static_cast<long double>(scale));
+    const auto part =
+        static_cast<int64_t>(static_cast<long double>(fraction) * static_cast<long double>(ns) /
+                             static_cast<long double>(scale));
     int64_t product = 0;
     if (__builtin_mul_overflow(whole, ns, &product) ||
         __builtin_add_overflow(total, product, &total) ||
@@ -180,6 +180,21 @@ std::string Builder::string_value(antlr4::Token* token) {
     } else {
       out += raw[i];
     }
+  }
+  return out;
+}
+
+std::string Builder::regex_text(std::string_view token) {
+  std::string out;
+  for (size_t i = token.find('/') + 1; i + 1 < token.size(); ++i) {
+    if (token[i] != '\\') {
+      out += token[i];
+      continue;
+    }
+    // A backslash and its character stay together, so that an escaped one does not escape what
+    // follows.
+    const char next = token[++i];
+    out += next == '/' ? std::string(1, next) : std::string{'\\', next};
   }
   return out;
 }

@@ -7,8 +7,8 @@ namespace reflex::parse {
 
 void Builder::pack(Parser::PackDeclContext* ctx) {
   if (module_.head.has_value()) {
-    auto& d = sink_.report(diag::Id::kPackHeadPlace, span(ctx),
-                           "a second pack statement in one file");
+    auto& d =
+        sink_.report(diag::Id::kPackHeadPlace, span(ctx), "a second pack statement in one file");
     d.notes.push_back({module_.head->span, "the first one is here"});
     d.help = "put each pack into a folder or a file of its own";
     return;
@@ -235,13 +235,7 @@ ast::DecoderDecl Builder::decoder(Parser::DecoderDeclContext* ctx) {
     const std::string_view raw = tokens_.text(pattern);
     const size_t slash = raw.find('/');
     line.regex_span = {at.file, at.begin + static_cast<uint32_t>(slash), at.end};
-    for (size_t i = slash + 1; i + 1 < raw.size(); ++i) {
-      const bool slash_escape = raw[i] == '\\' && raw[i + 1] == '/' && i + 2 < raw.size();
-      if (raw[i] == '\\' && !slash_escape && i + 2 < raw.size()) {
-        line.regex += raw[i++];  // keep "\\" and its character together
-      }
-      line.regex += slash_escape ? raw[++i] : raw[i];
-    }
+    line.regex = regex_text(raw);
     line.fold = item->INT() != nullptr ? integer(item->INT()->getSymbol()) : 1;
     line.ignore = item->K_IGNORE() != nullptr;
     if (!line.ignore) {

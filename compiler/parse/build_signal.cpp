@@ -66,57 +66,68 @@ void Builder::signal_clause(ast::SignalDecl& s, Parser::SignalClauseContext* ctx
   }
 }
 
-bool Builder::sequence_clause(ast::SignalDecl& s, Parser::SignalClauseContext* ctx) {
+bool Builder::step_clause(ast::SignalDecl& s, Parser::SignalClauseContext* ctx) {
   ast::Step step;
   step.span = span(ctx);
+  Parser::IdentifierContext* variable = nullptr;
   if (auto* first = dynamic_cast<Parser::FirstStepContext*>(ctx)) {
     if (!s.steps.empty()) {
       error(step.span, "a further step begins with 'then'",
             "write 'then " + text(first->identifier()) + ": ..'");
     }
-    step.variable = name(first->identifier());
+    variable = first->identifier();
     step.pattern = pattern(first->kindPattern());
-    s.steps.push_back(std::move(step));
   } else if (auto* absent = dynamic_cast<Parser::AbsentStepContext*>(ctx)) {
     step.mode = ast::Step::Mode::kThenAbsent;
-    if (absent->identifier() != nullptr) {
-      step.variable = name(absent->identifier());
-    }
+    variable = absent->identifier();
     step.pattern = pattern(absent->kindPattern());
     step.absent_for = sum(absent->sum());
-    s.steps.push_back(std::move(step));
   } else if (auto* then = dynamic_cast<Parser::ThenStepContext*>(ctx)) {
     step.mode = then->K_STRICTLY() != nullptr ? ast::Step::Mode::kThenStrictly
                 : then->TILDE() != nullptr    ? ast::Step::Mode::kThenEither
                                               : ast::Step::Mode::kThen;
     step.tolerance = opt(then->sum());
-    if (then->identifier() != nullptr) {
-      step.variable = name(then->identifier());
-    }
+    variable = then->identifier();
     step.pattern = pattern(then->kindPattern());
-    s.steps.push_back(std::move(step));
-  } else if (auto* unless = dynamic_cast<Parser::UnlessClauseContext*>(ctx)) {
-    ast::Unless u;
-    auto words = names(unless->identifier());
-    const bool bounded = unless->K_BETWEEN() != nullptr;
-    if (bounded) {
-      u.between_second = words.back();
-      u.between_first = words[words.size() - 2];
-      words.resize(words.size() - 2);
-    }
-    if (!words.empty()) {
-      u.variable = words.front();
-    }
-    u.pattern = pattern(unless->kindPattern());
-    u.span = span(ctx);
-    s.unless.push_back(std::move(u));
+  } else {
+    return false;
+  }
+  if (variable != nullptr) {
+    step.variable = name(variable);
+  }
+  s.steps.push_back(std::move(step));
+  return true;
+}
+
+ast::Unless Builder::unless(Parser::UnlessClauseContext* ctx) {
+  ast::Unless u;
+  auto words = names(ctx->identifier());
+  if (ctx->K_BETWEEN() != nullptr) {
+    u.between_second = words.back();
+    u.between_first = words[words.size() - 2];
+    words.resize(words.size() - 2);
+  }
+  if (!words.empty()) {
+    u.variable = words.front();
+  }
+  u.pattern = pattern(ctx->kindPattern());
+  u.span = span(ctx);
+  return u;
+}
+
+bool Builder::sequence_clause(ast::SignalDecl& s, Parser::SignalClauseContext* ctx) {
+  if (step_clause(s, ctx)) {
+    return true;
+  }
+  if (auto* given = dynamic_cast<Parser::UnlessClauseContext*>(ctx)) {
+    s.unless.push_back(unless(given));
   } else if (auto* guard = dynamic_cast<Parser::GuardClauseContext*>(ctx)) {
     auto a = std::make_unique<ast::Aggregate>();
     a->fn = "none";
     a->source = pattern(guard->kindPattern());
     a->span = span(ctx);
-    const source::Span last = source::cover(tokens_.span(guard->K_LAST()->getSymbol()),
-                                            span(guard->sum()));
+    const source::Span last =
+        source::cover(tokens_.span(guard->K_LAST()->getSymbol()), span(guard->sum()));
     a->options.push_back({"last", sum(guard->sum()), last});
     s.guards.push_back(std::move(a));
   } else if (auto* keep = dynamic_cast<Parser::KeepModeContext*>(ctx)) {
@@ -182,6 +193,9 @@ bool Builder::condition_clause(ast::SignalDecl& s, Parser::SignalClauseContext* 
   } else if (auto* keep = dynamic_cast<Parser::KeepSpanContext*>(ctx)) {
     once(s.keep_span != nullptr, ctx, "keep");
     s.keep_span = sum(keep->sum());
+  } else if (auto* within = dynamic_cast<Parser::WithinClauseContext*>(ctx)) {
+    once(s.within != nullptr, ctx, "within");
+    s.within = sum(within->sum());
   } else if (auto* clear = dynamic_cast<Parser::ClearClauseContext*>(ctx)) {
     once(s.clear != nullptr, ctx, "clear");
     s.clear_op = clear->K_BELOW() != nullptr   ? "below"

@@ -32,8 +32,9 @@ ast::TestTarget Builder::target(Rule* ctx) {
     // Why: a test that names more nodes than any cluster has is a slip of the keyboard.
     constexpr int64_t kRangeMax = 1'000'000;
     if (t.lo > t.hi || t.hi - t.lo >= kRangeMax) {
-      error(t.span, "the range " + std::to_string(t.lo) + ".." + std::to_string(t.hi) +
-                        (t.lo > t.hi ? " is turned around" : " has too many members"),
+      error(t.span,
+            "the range " + std::to_string(t.lo) + ".." + std::to_string(t.hi) +
+                (t.lo > t.hi ? " is turned around" : " has too many members"),
             "write n[1..8]");
       t.hi = t.lo;
     }

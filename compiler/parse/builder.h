@@ -37,6 +37,8 @@ class Builder {
   std::vector<ast::Name> names(const std::vector<Parser::IdentifierContext*>& list) const;
   std::string token_text(antlr4::tree::TerminalNode* node) const;
   std::string string_value(antlr4::Token* token);
+  /// The pattern of `line /../` or `matches /../`; `\/` becomes `/`.
+  static std::string regex_text(std::string_view token);
   int64_t integer(antlr4::Token* token);
   void error(source::Span at, std::string message, std::string help = "");
   /// Reports "X is given twice" when `already`.
@@ -63,8 +65,7 @@ class Builder {
   std::string unit_of(Parser::UnitContext* ctx) const;
   ast::BinaryOp comparison_op(Parser::ComparisonOpContext* ctx) const;
   ast::KindPattern pattern(Parser::KindPatternContext* ctx);
-  std::unique_ptr<ast::Aggregate> aggregate(const ast::Name& fn,
-                                            Parser::CallArgumentsContext* ctx);
+  std::unique_ptr<ast::Aggregate> aggregate(const ast::Name& fn, Parser::CallArgumentsContext* ctx);
   void aggregate_source(ast::Aggregate& into, Parser::CallArgumentContext* first);
   ast::Aggregate::Option option(Parser::CallOptionContext* ctx);
   ast::ExprPtr opt(Parser::SumContext* ctx) { return ctx == nullptr ? nullptr : sum(ctx); }
@@ -87,6 +88,8 @@ class Builder {
   // ---- signals and features (build_signal.cpp)
   ast::SignalDecl signal(Parser::SignalDeclContext* ctx, antlr4::Token* first);
   void signal_clause(ast::SignalDecl& s, Parser::SignalClauseContext* ctx);
+  bool step_clause(ast::SignalDecl& s, Parser::SignalClauseContext* ctx);
+  ast::Unless unless(Parser::UnlessClauseContext* ctx);
   bool sequence_clause(ast::SignalDecl& s, Parser::SignalClauseContext* ctx);
   bool condition_clause(ast::SignalDecl& s, Parser::SignalClauseContext* ctx);
   void signal_tail(ast::SignalDecl& s, Parser::SignalTailContext* ctx);

@@ -134,8 +134,8 @@ bool is_keyword(const std::string& name) {
 }
 
 void add_units(std::vector<std::string>& words) {
-  for (const char* unit : {"celsius", "watt", "hertz", "byte", "nats", "ratio", "KiB", "MiB",
-                           "GiB", "TiB", "kHz", "MHz", "GHz", "count"}) {
+  for (const char* unit : {"celsius", "watt", "hertz", "byte", "nats", "ratio", "KiB", "MiB", "GiB",
+                           "TiB", "kHz", "MHz", "GHz", "count"}) {
     words.emplace_back(unit);
   }
 }
@@ -160,8 +160,8 @@ bool Expectation::wants(size_t type) const {
 }
 
 int32_t Simulator::push(ATNState* follow, int32_t below) {
-  const uint64_t key = (static_cast<uint64_t>(follow->stateNumber) << 32) |
-                       static_cast<uint32_t>(below);
+  const uint64_t key =
+      (static_cast<uint64_t>(follow->stateNumber) << 32) | static_cast<uint32_t>(below);
   const auto [it, fresh] = stack_ids_.emplace(key, static_cast<int32_t>(stacks_.size()));
   if (fresh) {
     stacks_.push_back({follow, below});
@@ -176,8 +176,8 @@ void Simulator::close(const std::vector<Config>& configs, OnEdge on_edge, OnRule
   while (!work.empty() && seen.size() < kPathsMax) {
     const Config c = work.back();
     work.pop_back();
-    const uint64_t key = (static_cast<uint64_t>(c.state->stateNumber) << 32) |
-                         static_cast<uint32_t>(c.stack);
+    const uint64_t key =
+        (static_cast<uint64_t>(c.state->stateNumber) << 32) | static_cast<uint32_t>(c.stack);
     if (!seen.insert(key).second) {
       continue;
     }

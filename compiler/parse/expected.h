@@ -1,10 +1,10 @@
 // What could have stood here: a walk over the automaton of the grammar (ANTLR's ATN).
 //
-// ANTLR reports where its prediction gave up and the tokens of that one decision; with soft keywords
-// that is a list of 200 words at the wrong place. Here all paths are followed through the tokens
-// of one declaration (NFA with shared stacks); the first token that no path accepts is the place
-// of the error, and what the paths wanted there is the expectation. Used on the error path only.
-// Cost: O(tokens * live paths); the grammar is nearly unambiguous, so few paths live.
+// ANTLR reports where its prediction gave up and the tokens of that one decision; with soft
+// keywords that is a list of 200 words at the wrong place. Here all paths are followed through the
+// tokens of one declaration (NFA with shared stacks); the first token that no path accepts is the
+// place of the error, and what the paths wanted there is the expectation. Used on the error path
+// only. Cost: O(tokens * live paths); the grammar is nearly unambiguous, so few paths live.
 #pragma once
 
 #include <antlr4-runtime.h>

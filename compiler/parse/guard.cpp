@@ -112,9 +112,9 @@ bool check_requires(const Tokens& tokens, size_t at, diag::Sink& sink) {
   if (engine_meets(op, to_version(wanted))) {
     return true;
   }
-  auto& d = sink.report(Id::kEngineVersion, tokens.span(tokens.at(at), tokens.at(version)),
-                        "the pack needs engine " + op + " " + wanted + ", this is engine " +
-                            own_version());
+  auto& d = sink.report(
+      Id::kEngineVersion, tokens.span(tokens.at(at), tokens.at(version)),
+      "the pack needs engine " + op + " " + wanted + ", this is engine " + own_version());
   d.help = "run it with an engine of that version, or load an older version of the pack";
   return false;
 }

@@ -18,18 +18,19 @@ constexpr size_t kQuotedMax = 40;
 
 const std::vector<std::string>& declaration_words() {
   static const std::vector<std::string> kWords = {
-      "clock",    "decoder", "event",   "export",  "external", "fault",       "feature",
-      "import",   "incident", "limits", "list",    "macro",    "maintenance", "overlay",
-      "pack",     "profile", "rule",    "signal",  "suppress", "test"};
+      "clock",  "decoder",  "event",  "export", "external", "fault",       "feature",
+      "import", "incident", "limits", "list",   "macro",    "maintenance", "overlay",
+      "pack",   "profile",  "rule",   "signal", "suppress", "test"};
   return kWords;
 }
 
 bool is_declaration_word(size_t type) {
   static constexpr std::array<size_t, 20> kTypes = {
-      Lexer::K_CLOCK,  Lexer::K_DECODER,  Lexer::K_EVENT,  Lexer::K_EXPORT, Lexer::K_EXTERNAL,
-      Lexer::K_FAULT,  Lexer::K_FEATURE,  Lexer::K_IMPORT, Lexer::K_INCIDENT, Lexer::K_LIMITS,
-      Lexer::K_LIST,   Lexer::K_MACRO,    Lexer::K_MAINTENANCE, Lexer::K_OVERLAY, Lexer::K_PACK,
-      Lexer::K_PROFILE, Lexer::K_RULE,    Lexer::K_SIGNAL, Lexer::K_SUPPRESS, Lexer::K_TEST};
+      Lexer::K_CLOCK,       Lexer::K_DECODER, Lexer::K_EVENT,    Lexer::K_EXPORT,
+      Lexer::K_EXTERNAL,    Lexer::K_FAULT,   Lexer::K_FEATURE,  Lexer::K_IMPORT,
+      Lexer::K_INCIDENT,    Lexer::K_LIMITS,  Lexer::K_LIST,     Lexer::K_MACRO,
+      Lexer::K_MAINTENANCE, Lexer::K_OVERLAY, Lexer::K_PACK,     Lexer::K_PROFILE,
+      Lexer::K_RULE,        Lexer::K_SIGNAL,  Lexer::K_SUPPRESS, Lexer::K_TEST};
   return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
 }
 
@@ -93,8 +94,7 @@ bool SyntaxErrors::begins_declaration(size_t at) const {
   const size_t next = tokens_.type(at + 1);
   if (is_declaration_word(type)) {
     const bool named = is_word(next) || next == Lexer::STRING;
-    const bool block = (type == Lexer::K_CLOCK || type == Lexer::K_LIMITS) &&
-                       next == Lexer::LBRACE;
+    const bool block = (type == Lexer::K_CLOCK || type == Lexer::K_LIMITS) && next == Lexer::LBRACE;
     return named || block;
   }
   if (!is_word(type)) {
@@ -135,8 +135,9 @@ bool SyntaxErrors::report_stray_brace(size_t start) {
   if (!closes(tokens_.type(start))) {
     return false;
   }
-  sink_.report(Id::kSyntax, tokens_.span(tokens_.at(start)),
-               quoted(start) + " closes nothing: no block is open here")
+  sink_
+      .report(Id::kSyntax, tokens_.span(tokens_.at(start)),
+              quoted(start) + " closes nothing: no block is open here")
       .help = "remove it, or look for a block above that ends too early";
   return true;
 }
@@ -169,8 +170,7 @@ bool SyntaxErrors::report_misspelt_start(size_t start, size_t at) {
   if (tokens_.type(start) != Lexer::IDENT || at > start + 1) {
     return false;
   }
-  const auto better =
-      diag::did_you_mean(tokens_.text(tokens_.at(start)), declaration_words());
+  const auto better = diag::did_you_mean(tokens_.text(tokens_.at(start)), declaration_words());
   const source::Span span = tokens_.span(tokens_.at(start));
   if (better) {
     auto& d = sink_.report(Id::kSyntax, span, quoted(start) + " does not begin a declaration");
@@ -179,7 +179,8 @@ bool SyntaxErrors::report_misspelt_start(size_t start, size_t at) {
     return true;
   }
   const size_t next = tokens_.type(start + 1);
-  if (is_word(next) || next == Lexer::LBRACE || next == Lexer::STRING || tokens_.is_end(start + 1)) {
+  if (is_word(next) || next == Lexer::LBRACE || next == Lexer::STRING ||
+      tokens_.is_end(start + 1)) {
     sink_.report(Id::kSyntax, span, quoted(start) + " does not begin a declaration").help =
         "a declaration begins with a word like event, signal, feature, fault, incident, test; "
         "an edge is 'cause causes signal ..'";
@@ -217,7 +218,7 @@ bool SyntaxErrors::report_unclosed(size_t start, size_t at) {
     return true;
   }
   const size_t opener = open.back();
-  const std::string closer = tokens_.type(opener) == Lexer::LBRACE    ? "'}'"
+  const std::string closer = tokens_.type(opener) == Lexer::LBRACE   ? "'}'"
                              : tokens_.type(opener) == Lexer::LPAREN ? "')'"
                                                                      : "']'";
   auto& d = sink_.report(Id::kSyntax, tokens_.span(tokens_.at(blamed)),
@@ -230,7 +231,7 @@ bool SyntaxErrors::report_unclosed(size_t start, size_t at) {
 bool SyntaxErrors::report_misspelt(size_t start, size_t at, const Expectation& here) {
   // The word itself, or the word before it that was taken for a name.
   for (const size_t candidate : {at, at - 1}) {
-    if (candidate < start || tokens_.type(candidate) != Lexer::IDENT) {
+    if (candidate < start || candidate > at || tokens_.type(candidate) != Lexer::IDENT) {
       continue;
     }
     std::optional<std::string> better;
@@ -332,8 +333,7 @@ size_t SyntaxErrors::report(size_t start, size_t previous) {
     at = std::min(paths.run(previous, last), last - 1);
   }
   const Expectation here = paths.next();
-  const bool told = report_bad_token(at) ||
-                    (!continues && report_misspelt_start(start, at)) ||
+  const bool told = report_bad_token(at) || (!continues && report_misspelt_start(start, at)) ||
                     report_unclosed(begin, at) || report_known_slip(at, here) ||
                     report_misspelt(begin, at, here);
   if (!told) {

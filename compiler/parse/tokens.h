@@ -28,9 +28,7 @@ class Tokens {
   [[nodiscard]] size_t size() const { return visible_.size(); }
   [[nodiscard]] antlr4::Token* at(size_t position) const { return visible_[position]; }
   [[nodiscard]] size_t type(size_t position) const { return visible_[position]->getType(); }
-  [[nodiscard]] bool is_end(size_t position) const {
-    return type(position) == antlr4::Token::EOF;
-  }
+  [[nodiscard]] bool is_end(size_t position) const { return type(position) == antlr4::Token::EOF; }
   /// Position in `visible` of the token with this stream index (or of the next visible one).
   [[nodiscard]] size_t position_of(size_t stream_index) const { return positions_[stream_index]; }
 

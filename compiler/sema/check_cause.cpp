@@ -131,6 +131,7 @@ void check_opens(State& s, const ast::IncidentDecl& d, PackIndex pack, abi::Inci
       continue;
     }
     if (!find(s, s.kind_names, pack, p.kind.text)) {
+      if (declared_in_broken_text(s, s.signal_names, p.kind.text)) continue;
       auto& diag = s.report(Id::kUnknownSignal, p.kind.span,
                             "no signal or event kind '" + p.kind.text + "'");
       auto names = visible_names(s, s.signal_names, pack);

@@ -94,6 +94,10 @@ void Builder::source() {
     resolve(s, s.cause_names, pack, d.cause, Id::kUnknownCause);
     return;
   }
+  if (declared_in_broken_text(s, s.cause_names, d.cause.text) ||
+      declared_in_broken_text(s, s.signal_names, d.cause.text)) {
+    return;
+  }
   auto& diag = s.report(Id::kUnknownCause, d.cause.span,
                         "no fault, external cause or signal '" + d.cause.text + "'");
   auto names = visible_names(s, s.cause_names, pack);

@@ -40,7 +40,7 @@ NodePtr check_number(State& s, const Expr& e) {
     return as_literal(const_i64(static_cast<int64_t>(std::llround(base)), int_type(), e.span),
                       true);
   }
-  return as_literal(const_f64(base, unit->type, e.span), false);
+  return as_literal(const_f64(base, unit->type, e.span), unit->type.scalar == Scalar::kReal);
 }
 
 NodePtr check_string(State& s, const Expr& e, const Type* expected) {

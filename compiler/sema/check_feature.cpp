@@ -36,13 +36,7 @@ void check_reset(State& s, const Env& env, const ast::KindPattern& reset, Featur
       predicate = check_predicate(s, inner, *reset.where);
       if (is_error(predicate)) return;
     }
-    // A kind with fewer keys resets every entity below: node.repaired resets all its gpus.
-    auto key = derive_key(s, concrete, env.entity_kind, reset.kind.span, false);
-    if (!key) {
-      const auto& keys = s.pack.entity_kinds[env.entity_kind].keys;
-      const abi::EntityKindId first = entity_kind_of(s, {keys[0]});
-      key = derive_key(s, concrete, first, reset.kind.span);
-    }
+    const auto key = derive_key(s, concrete, env.entity_kind, reset.kind.span);
     if (!key) return;
     FeaturePlan::Input in;
     in.key = *key;

@@ -99,7 +99,7 @@ abi::Type inferred_type(State& s, const ListInfo& list, const Env& env) {
   return first->type;
 }
 
-void check_list(State& s, ListInfo& list) {
+void fill_list(State& s, ListInfo& list) {
   const ast::ListDecl& d = *list.decl;
   Env env;
   env.pack = list.pack;
@@ -151,6 +151,12 @@ void check_list(State& s, ListInfo& list) {
   }
   std::sort(list.ints.begin(), list.ints.end());
   list.ints.erase(std::unique(list.ints.begin(), list.ints.end()), list.ints.end());
+}
+
+void check_list(State& s, ListInfo& list) {
+  const size_t before = s.sink.error_count();
+  fill_list(s, list);
+  if (s.sink.error_count() > before) list.element = {};  // poisoned: its uses stay silent
 }
 
 void check_macro(State& s, uint32_t index) {

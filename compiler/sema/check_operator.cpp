@@ -198,7 +198,7 @@ NodePtr arithmetic(State& s, Op op, const NodePtr& a, const NodePtr& b, Span spa
 
 /// A unit that a bare number lacks, as an author would write it.
 std::string unit_example(const Type& t) {
-  if (t.per_time) return "per<hour>";
+  if (t.per_time) return "per hour";
   switch (t.unit) {
     case Unit::kCelsius:
     case Unit::kCelsiusDelta: return "celsius";

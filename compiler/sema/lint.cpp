@@ -74,6 +74,8 @@ void check_later(State& s) {
 }
 
 void lint(State& s) {
+  // Why: with errors about, what looks unused may be used by what could not be understood.
+  if (s.sink.has_errors()) return;
   lint_unused(s, s.list_names, Id::kUnusedList, true);
   lint_unused(s, s.macro_names, Id::kUnusedMacro, true);
   lint_unused(s, s.feature_names, Id::kUnusedFeature, false);

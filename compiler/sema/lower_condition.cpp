@@ -189,9 +189,7 @@ void Builder::triggers() {
     for (const auto& in : feature.inputs) add(in.leaf, in.key);
     // Resets only trigger: a repair is not what makes the signal observed.
     const std::vector<abi::KindId> kinds = plan.kinds;
-    for (const auto& in : feature.resets) {
-      if (in.key.parts.size() == s.pack.entity_kinds[c.entity].keys.size()) add(in.leaf, in.key);
-    }
+    for (const auto& in : feature.resets) add(in.leaf, in.key);
     plan.kinds = kinds;
     out().time_driven = out().time_driven || changes_with_time(feature.op) ||
                         (feature.window_ns > 0 && feature.op != FeatureOp::kTrend);

@@ -95,6 +95,7 @@ struct Symbol {
 };
 struct Table {
   std::string what;                       // "event kind", "signal", ...
+  std::vector<std::string> keywords;      // that declare one: "fault", "external"
   bool everywhere = false;                // visible without import
   std::vector<Symbol> symbols;
   std::multimap<std::string, uint32_t> by_name;
@@ -120,14 +121,14 @@ struct State {
   std::vector<const ast::IncidentDecl*> incidents; // [incident]
   std::vector<abi::Type> feature_types;   // [FeatureId]
 
-  Table kind_names{"event kind", false, {}, {}};
-  Table list_names{"list", false, {}, {}};
-  Table macro_names{"macro", false, {}, {}};
-  Table feature_names{"feature", false, {}, {}};
-  Table signal_names{"signal", false, {}, {}};
-  Table cause_names{"fault or external cause", false, {}, {}};
-  Table incident_names{"incident", false, {}, {}};
-  Table profile_names{"profile", true, {}, {}};
+  Table kind_names{"event kind", {"event"}, false, {}, {}};
+  Table list_names{"list", {"list"}, false, {}, {}};
+  Table macro_names{"macro", {"macro"}, false, {}, {}};
+  Table feature_names{"feature", {"feature"}, false, {}, {}};
+  Table signal_names{"signal", {"signal"}, false, {}, {}};
+  Table cause_names{"fault or external cause", {"fault", "external"}, false, {}, {}};
+  Table incident_names{"incident", {"incident"}, false, {}, {}};
+  Table profile_names{"profile", {"profile"}, true, {}, {}};
 
   std::map<std::string, abi::ExprId> expr_ids;      // interned functions
   std::map<std::string, abi::LeafId> leaf_ids;
@@ -145,6 +146,7 @@ struct State {
   std::vector<std::vector<Allow>> allow_comments;   // [FileId]
 
   std::vector<std::pair<int64_t, Span>> windows;    // look-backs stated in the pack being checked
+  bool syntax_errors = false;                       // some statement did not parse
   uint32_t expansions = 0;                          // macros expanded in this predicate
   diag::Diagnostic discarded{};                     // what report() hands out when allowed
 

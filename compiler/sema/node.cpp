@@ -66,19 +66,33 @@ std::shared_ptr<Node> raw(Op op, Rep rep, const Type& type, Span span) {
   return n;
 }
 
-int64_t saturate(__int128 v) {
-  if (v > std::numeric_limits<int64_t>::max()) return std::numeric_limits<int64_t>::max();
-  if (v < std::numeric_limits<int64_t>::min()) return std::numeric_limits<int64_t>::min();
-  return static_cast<int64_t>(v);
+constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLow = std::numeric_limits<int64_t>::min();
+
+int64_t add(int64_t a, int64_t b) {
+  int64_t r = 0;
+  return __builtin_add_overflow(a, b, &r) ? (a < 0 ? kLow : kHigh) : r;
+}
+
+int64_t subtract(int64_t a, int64_t b) {
+  int64_t r = 0;
+  return __builtin_sub_overflow(a, b, &r) ? (a < 0 ? kLow : kHigh) : r;
+}
+
+int64_t multiply(int64_t a, int64_t b) {
+  int64_t r = 0;
+  return __builtin_mul_overflow(a, b, &r) ? ((a < 0) != (b < 0) ? kLow : kHigh) : r;
 }
 
 /// Folds integer operations; nothing when the result is unknown.
 std::optional<int64_t> fold_i64(Op op, int64_t a, int64_t b) {
   switch (op) {
-    case Op::kAdd: return saturate(__int128{a} + b);
-    case Op::kSub: return saturate(__int128{a} - b);
-    case Op::kMul: return saturate(__int128{a} * b);
-    case Op::kDiv: return b == 0 ? std::nullopt : std::optional(saturate(__int128{a} / b));
+    case Op::kAdd: return add(a, b);
+    case Op::kSub: return subtract(a, b);
+    case Op::kMul: return multiply(a, b);
+    case Op::kDiv:
+      if (b == 0) return std::nullopt;
+      return b == -1 ? subtract(0, a) : a / b;
     case Op::kMod: return b == 0 || b == -1 ? std::nullopt : std::optional(a % b);
     case Op::kMin: return a < b ? a : b;
     case Op::kMax: return a > b ? a : b;
@@ -139,7 +153,7 @@ NodePtr fold(Op op, const Type& type, const std::vector<NodePtr>& args, Span spa
   if (op == Op::kToF64) return const_f64(static_cast<double>(x->imm), type, span);
   if (op == Op::kNeg) {
     if (x->rep == Rep::kF64) return const_f64(-bits_to_f64(x->imm), type, span);
-    return const_i64(saturate(-__int128{x->imm}), type, span);
+    return const_i64(subtract(0, x->imm), type, span);
   }
   if (args.size() != 2) return nullptr;
   const NodePtr& y = args[1];

@@ -15,8 +15,9 @@ std::optional<uint32_t> find(const State& s, const Table& table, PackIndex pack,
 /// Look-up that reports `unknown` (with did-you-mean), R525 or R526.
 std::optional<uint32_t> resolve(State& s, const Table& table, PackIndex pack,
                                 const ast::Name& name, Id unknown);
-/// Marks the symbol with this index as read.
-void mark_used(const Table& table, uint32_t index);
+/// Whether a statement that did not parse seems to declare this name: its mistake was reported, the
+/// unknown name would be noise.
+bool declared_in_broken_text(const State& s, const Table& table, const std::string& name);
 /// Names of a table that `pack` can write, for did-you-mean.
 std::vector<std::string> visible_names(const State& s, const Table& table, PackIndex pack);
 void suggest(diag::Diagnostic& d, const std::string& wrong,

@@ -1,5 +1,6 @@
 // Names: declaring, finding across packs, did-you-mean, and `# allow` comments.
 #include <algorithm>
+#include <cctype>
 
 #include "compiler/sema/phases.h"
 
@@ -124,15 +125,31 @@ std::optional<uint32_t> resolve(State& s, const Table& table, PackIndex pack,
     d.help = symbol.visible ? "add: import " + owner : "declare it with: export";
     return std::nullopt;
   }
+  if (declared_in_broken_text(s, table, name.text)) return std::nullopt;
   auto& d = s.report(unknown, name.span, "no " + table.what + " '" + name.text + "'");
   suggest(d, name.text, visible_names(s, table, pack), name.span);
   return std::nullopt;
 }
 
-void mark_used(const Table& table, uint32_t index) {
-  for (const Symbol& symbol : table.symbols) {
-    if (symbol.index == index) symbol.used = true;
+bool declared_in_broken_text(const State& s, const Table& table, const std::string& name) {
+  if (!s.syntax_errors) return false;
+  auto word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+  };
+  for (source::FileId f = 0; f < s.in.sources.file_count(); ++f) {
+    const std::string_view text = s.in.sources.text(f);
+    for (const std::string& keyword : table.keywords) {
+      for (size_t at = text.find(keyword); at != std::string_view::npos;
+           at = text.find(keyword, at + 1)) {
+        size_t i = at + keyword.size();
+        while (i < text.size() && std::isspace(static_cast<unsigned char>(text[i]))) ++i;
+        const size_t end = i + name.size();
+        if (i == at + keyword.size() || text.compare(i, name.size(), name) != 0) continue;
+        if (end >= text.size() || !word(text[end])) return true;
+      }
+    }
   }
+  return false;
 }
 
 std::vector<std::string> visible_names(const State& s, const Table& table, PackIndex pack) {

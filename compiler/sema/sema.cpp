@@ -7,6 +7,7 @@ namespace reflex::sema {
 
 void analyze(const Input& input, diag::Sink& sink, Output& output) {
   State s(input, sink, output);
+  s.syntax_errors = sink.has_errors();
   output.pack.symbols = input.symbols;
   collect_allows(s);
   // Names first, then types that names need, then everything that reads them.

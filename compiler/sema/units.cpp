@@ -77,11 +77,16 @@ std::optional<UnitWord> plain_unit(std::string_view word) {
 std::vector<std::string> unit_words() {
   std::vector<std::string> words;
   for (const Row& row : kRows) words.emplace_back(row.word);
-  words.emplace_back("per<hour>");
+  words.emplace_back("per hour");
   return words;
 }
 
 std::optional<UnitWord> parse_unit(const std::string& text) {
+  if (text == "nats" || text == "nat") {
+    UnitWord nats;   // a natural logarithm of odds is a plain number
+    nats.type = real_type();
+    return nats;
+  }
   std::string t;
   for (const char c : text) {
     if (!std::isspace(static_cast<unsigned char>(c))) t += c;

@@ -77,7 +77,7 @@ class Search {
     for (size_t at : set) {
       for (size_t i = 0; i < skip.size(); ++i) skip[i] |= marks_[at][i];
     }
-    const EvidenceField without(pack_, graph_, field_.input(), skip);
+    const EvidenceField without(pack_, graph_, field_.input(), skip, &field_);
     Scorer scorer(without, graph_);
     const Ranking r = rank(without, graph_, scorer, 1);
     if (r.same_answer(ranking_) || out.size() >= kTiesMax) return;

@@ -48,14 +48,23 @@ double strength_of(const abi::CompiledPack& pack, const abi::EdgePlan& edge, abi
 }
 
 EvidenceField::EvidenceField(const abi::CompiledPack& pack, const CauseGraph& graph,
-                             const Input& input, const std::vector<uint8_t>& skip)
+                             const Input& input, const std::vector<uint8_t>& skip,
+                             const EvidenceField* same_nodes)
     : pack_(pack), graph_(graph), input_(input) {
   for (const abi::SignalPlan& s : pack.signals) {
     const auto& keys = pack.entity_kinds[s.entity_kind].keys;
     by_node_.push_back(std::find(keys.begin(), keys.end(), "node") != keys.end() ? 1 : 0);
   }
   signals_.resize(pack.signals.size());
-  add_rows();
+  if (same_nodes) {
+    rows_ = same_nodes->rows_;
+    row_of_symbol_ = same_nodes->row_of_symbol_;
+    for (size_t i = 0; i < signals_.size(); ++i) {
+      signals_[i].observed = same_nodes->signals_[i].observed;
+    }
+  } else {
+    add_rows();
+  }
   add_spans(skip);
   add_parents(graph);
 }
@@ -113,7 +122,9 @@ bool EvidenceField::episode_before(const Evidence::Episode& a, const Evidence::E
       a.events.begin(), a.events.end(), b.events.begin(), b.events.end(),
       [&](const abi::EventRef& x, const abi::EventRef& y) {
         if (x.ts_ns != y.ts_ns) return x.ts_ns < y.ts_ns;
-        if (x.source != y.source) return pack_.symbols->name(x.source) < pack_.symbols->name(y.source);
+        if (x.source != y.source) {
+          return pack_.symbols->name(x.source) < pack_.symbols->name(y.source);
+        }
         return std::tie(x.seq, x.id) < std::tie(y.seq, y.id);
       });
 }

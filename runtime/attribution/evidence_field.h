@@ -2,7 +2,9 @@
 // parent signals already explain of each episode.
 //
 // Contract: borrows the pack, the graph and the Input; lives for one verdict. All orders are by
-// name. `skip[i]` leaves out Input::evidence[i] (counterfactuals).
+// name. `skip[i]` leaves out Input::evidence[i] (counterfactuals);
+// `same_nodes` is a field of the same Input: its order of nodes and its answers of observed()
+// are taken over.
 // Cost: O(E log E) for E episodes; observed() is asked at most once per (signal, node).
 #pragma once
 
@@ -45,7 +47,7 @@ class EvidenceField {
   };
 
   EvidenceField(const abi::CompiledPack& pack, const CauseGraph& graph, const Input& input,
-                const std::vector<uint8_t>& skip);
+                const std::vector<uint8_t>& skip, const EvidenceField* same_nodes = nullptr);
 
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
   [[nodiscard]] const Input& input() const { return input_; }

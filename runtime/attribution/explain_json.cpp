@@ -1,6 +1,6 @@
 // to_json: one verdict as one NDJSON object (language.md B8, runtime/verdict.schema.json).
 //
-// snake_case, instants RFC 3339, durations in seconds with `_s`, unknown as null, member order fixed.
+// snake_case, instants RFC 3339, durations in seconds (`_s`), unknown as null, fixed member order.
 #include <cmath>
 #include <nlohmann/json.hpp>
 

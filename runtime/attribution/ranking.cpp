@@ -130,20 +130,24 @@ class Ranker {
     return n;
   }
 
+  bool is_co(const Candidate& c) const {
+    return c.row != kNoNode && co_[c.row] && c.alike.empty();
+  }
+
   // An accepted further culprit: its probability is that of its residual odds, split over its own
   // hypotheses by weight.
   void co_culprits() {
     std::vector<double> best(co_.size(), -1e300);
     for (const Candidate& c : r_.candidates) {
-      if (c.row != kNoNode && co_[c.row] && c.alike.empty()) best[c.row] = std::max(best[c.row], c.log_odds);
+      if (is_co(c)) best[c.row] = std::max(best[c.row], c.log_odds);
     }
     std::vector<double> total(co_.size(), 0);
     for (const Candidate& c : r_.candidates) {
-      if (c.row != kNoNode && co_[c.row] && c.alike.empty()) total[c.row] += std::exp(c.log_odds - best[c.row]);
+      if (is_co(c)) total[c.row] += std::exp(c.log_odds - best[c.row]);
     }
     for (uint32_t i = 0; i < r_.candidates.size(); ++i) {
       const Candidate& c = r_.candidates[i];
-      if (c.row == kNoNode || !co_[c.row] || !c.alike.empty()) continue;
+      if (!is_co(c)) continue;
       r_.node_p[c.row] = logistic(co_odds_[c.row]);
       r_.p[i] = r_.node_p[c.row] * std::exp(c.log_odds - best[c.row]) / total[c.row];
     }

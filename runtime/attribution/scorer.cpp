@@ -428,7 +428,8 @@ Scorer::GroupTable* Scorer::table(const Term& term) {
       if (term.filter && !field_.compatible(*term.filter, field_.evidence(all[i]).entity)) continue;
       double lost = 0;
       const double nats = fired_nats(e, all[i], &lost);
-      pieces.push_back({all[i].onset_ns - e.lag_hi_ns, all[i].last_ns - e.lag_lo_ns + 1, nats, lost});
+      pieces.push_back(
+          {all[i].onset_ns - e.lag_hi_ns, all[i].last_ns - e.lag_lo_ns + 1, nats, lost});
       const int64_t t = shifted(all[i], e);
       if (g.earliest_onset_ns == kNoTimeNs || t < g.earliest_onset_ns) g.earliest_onset_ns = t;
     }

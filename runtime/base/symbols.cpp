@@ -50,7 +50,7 @@ SymbolId LocalSymbols::intern_new(std::string_view name, size_t slot) {
   const std::string_view owned = table_->name(id);
   const NameWords words(owned);
   slots_[slot] = {words.head, words.tail, id, static_cast<uint32_t>(owned.size()), owned.data()};
-  if (++used_ * 2 > slots_.size()) grow();
+  if (++used_ * 4 > slots_.size() * 3) grow();
   return id;
 }
 

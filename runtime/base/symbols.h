@@ -101,8 +101,14 @@ class LocalSymbols {
     }
   }
 
+  /// Starts loading the slot of a name that intern() will be asked for soon: with 10,000 nodes the
+  /// table is larger than the first cache, and a miss costs more than parsing the name.
+  void prefetch(std::string_view name) const {
+    __builtin_prefetch(&slots_[symbol_hash(name) & (slots_.size() - 1)]);
+  }
+
  private:
-  struct Slot {
+  struct alignas(32) Slot {  // two to a cache line, none across
     uint64_t head = 0;
     uint64_t tail = 0;
     SymbolId id = kNoSymbol;

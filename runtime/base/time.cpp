@@ -90,7 +90,8 @@ CivilDate civil_from_days(int64_t days) {
   const int64_t day_of_era = days - era * 146097;
   const int64_t year_of_era =
       (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-  const int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+  const int64_t day_of_year =
+      day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
   const int64_t shifted = (5 * day_of_year + 2) / 153;
   CivilDate date;
   date.day = static_cast<unsigned>(day_of_year - (153 * shifted + 2) / 5 + 1);

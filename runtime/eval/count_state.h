@@ -40,8 +40,10 @@ class CountStates {
     header->next = static_cast<uint16_t>(oldest);
     bool full = header->count == plan.k;
     if (!full) full = ++header->count == plan.k;
-    if (refs_on_) [[unlikely]] refs_[plan.refs].at(entity).push(*event.record);
-    if (full && times[oldest] > now - plan.window_ns && armed) fire_ring(plan, state, event, entity);
+    if (refs_on_) [[unlikely]]
+      refs_[plan.refs].at(entity).push(*event.record);
+    if (full && times[oldest] > now - plan.window_ns && armed)
+      fire_ring(plan, state, event, entity);
   }
   void on_general(uint32_t number, uint16_t input, const EventView& event, EntityIndex entity);
   [[nodiscard]] Place ring_place(uint32_t number) const { return rings_[number].place; }
@@ -52,7 +54,7 @@ class CountStates {
  private:
   struct RingHeader {
     uint16_t count = 0;
-    uint16_t next = 0;       // the oldest slot when full
+    uint16_t next = 0;  // the oldest slot when full
     uint32_t disarmed = 0;
   };
   struct RingPlan {

@@ -139,7 +139,7 @@ EntityIndex EntityTable::pick_victim() {
 void EntityTable::erase_key(EntityIndex index) {
   used_[index] = 0;
   --live_;
-  space_[shard_of(index)].free.push_back(index);
+  retired_.push_back(index);
   if (direct_kind_) {
     direct_[keys_[index][0]] = kNoEntity;
     return;
@@ -156,6 +156,11 @@ void EntityTable::erase_key(EntityIndex index) {
     }
   }
   slots_[hole] = kNoEntity;
+}
+
+void EntityTable::release() {
+  for (EntityIndex index : retired_) space_[shard_of(index)].free.push_back(index);
+  retired_.clear();
 }
 
 int EntityTable::compare(const std::array<uint64_t, 3>& a,

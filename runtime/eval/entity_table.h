@@ -1,8 +1,8 @@
 // EntityTable: key tuples of one entity kind -> dense indices, with a cap.
 //
 // Contract: touch() is called in total order from the engine's sequential stage only, so that which
-// key is evicted depends on the events alone and never on shards or batches. An evicted index may
-// be given to the new key in the same call; the caller resets its states before it is used.
+// key is evicted depends on the events alone and never on shards or batches. An evicted index keeps
+// its key (firings of the running batch still name it) and is given to no one before release().
 // Dense indices come in blocks of 1024 that belong to one shard (paged state is never shared).
 // Cost: one array look-up for kinds with a single name as key, else one hash probe.
 #pragma once
@@ -45,6 +45,8 @@ class EntityTable {
     }
     return touch_slow(key, order);
   }
+  /// Makes the indices evicted so far available again; between batches.
+  void release();
   [[nodiscard]] EntityIndex find(const std::array<uint64_t, 3>& key) const;
   [[nodiscard]] const std::array<uint64_t, 3>& key(EntityIndex index) const {
     return keys_[index];
@@ -89,6 +91,7 @@ class EntityTable {
     EntityIndex index;
   };
   std::vector<Candidate> candidates_;  // oldest at the back; stale ones are skipped
+  std::vector<EntityIndex> retired_;   // evicted since the last release()
   uint64_t live_ = 0;
 };
 

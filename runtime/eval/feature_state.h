@@ -40,6 +40,9 @@ class FeatureStore {
   /// The ring group of a feature, or kNone32.
   [[nodiscard]] uint32_t ring_of(abi::FeatureId feature) const { return info_[feature].ring; }
 
+  /// The place of a ring (prefetching).
+  [[nodiscard]] Place ring_place(uint32_t ring) const { return rings_[ring].place(); }
+
   void update(abi::FeatureId feature, EntityIndex entity, const FeatureSample& sample);
   void reset(abi::FeatureId feature, EntityIndex entity);
   /// Samples with the order `exclude_order` are not seen by features that exclude the current one.

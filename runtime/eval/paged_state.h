@@ -6,6 +6,8 @@
 // Cost: at() is two dependent loads; the page table is small enough to stay cached.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -19,27 +21,58 @@ namespace reflex::eval {
 using EntityIndex = uint32_t;
 inline constexpr EntityIndex kNoEntity = 0xffffffffu;
 
+/// Zeroed memory for state pages, from 2 MiB blocks that the kernel may back with huge pages: many
+/// small states touched at random are bound by page faults and address translation otherwise.
+class PageSource {
+ public:
+  char* take(size_t bytes) {
+    bytes = (bytes + 63) & ~size_t{63};
+    if (bytes > left_) {
+      const size_t size = bytes > kBlock ? (bytes + kBlock - 1) / kBlock * kBlock : kBlock;
+      auto* block = static_cast<char*>(std::aligned_alloc(kBlock, size));
+      RFX_CHECK(block != nullptr);
+      madvise(block, size, MADV_HUGEPAGE);  // only advice: refusal changes nothing but speed
+      std::memset(block, 0, size);
+      blocks_.emplace_back(block);
+      next_ = block;
+      left_ = size;
+    }
+    char* result = next_;
+    next_ += bytes;
+    left_ -= bytes;
+    return result;
+  }
+
+ private:
+  static constexpr size_t kBlock = size_t{2} << 20;
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+  std::vector<std::unique_ptr<char, Free>> blocks_;
+  char* next_ = nullptr;
+  size_t left_ = 0;
+};
+
 class PagedBytes {
  public:
-  PagedBytes() = default;
-  explicit PagedBytes(size_t stride) { set_stride(stride); }
-  void set_stride(size_t stride) {
+  void init(size_t stride, PageSource& source) {
     stride_ = stride;
-    // Why 256 KiB: above malloc's mmap threshold, so untouched parts of a page cost no memory.
+    source_ = &source;
+    // Why 32 KiB: few touched entities should not cost much memory, page tables stay small.
     shift_ = 4;
-    while (shift_ < 10 && (stride << (shift_ + 1)) <= (size_t{256} << 10)) ++shift_;
+    while (shift_ < 10 && (stride << (shift_ + 1)) <= (size_t{32} << 10)) ++shift_;
   }
   [[nodiscard]] size_t stride() const { return stride_; }
   char* at(EntityIndex index) {
     const size_t page = index >> shift_;
     if (page >= pages_.size() || pages_[page] == nullptr) [[unlikely]] allocate(page);
-    return pages_[page].get() + (index & ((1u << shift_) - 1)) * stride_;
+    return pages_[page] + (index & ((1u << shift_) - 1)) * stride_;
   }
   /// The state, or null when its page was never touched.
   [[nodiscard]] char* find(EntityIndex index) {
     const size_t page = index >> shift_;
     if (page >= pages_.size() || pages_[page] == nullptr) return nullptr;
-    return pages_[page].get() + (index & ((1u << shift_) - 1)) * stride_;
+    return pages_[page] + (index & ((1u << shift_) - 1)) * stride_;
   }
   void reset(EntityIndex index) {
     if (char* state = find(index); state != nullptr) std::memset(state, 0, stride_);
@@ -47,17 +80,13 @@ class PagedBytes {
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
-  struct Free {
-    void operator()(char* p) const { std::free(p); }
-  };
   [[gnu::noinline]] void allocate(size_t page) {
     if (page >= pages_.size()) pages_.resize(page + 1);
-    auto* memory = static_cast<char*>(std::calloc(size_t{1} << shift_, stride_));
-    RFX_CHECK(memory != nullptr);
-    pages_[page].reset(memory);
+    pages_[page] = source_->take(stride_ << shift_);
     bytes_ += stride_ << shift_;
   }
-  std::vector<std::unique_ptr<char, Free>> pages_;
+  std::vector<char*> pages_;
+  PageSource* source_ = nullptr;
   size_t stride_ = 8;
   unsigned shift_ = 10;
   uint64_t bytes_ = 0;

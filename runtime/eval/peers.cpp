@@ -140,17 +140,22 @@ abi::Value Peers::query(const abi::EvalContext& context, const Site& site, uint3
   const bool has_own = self != kNoEntity && closed_value(q, self, bucket, own);
   if (has_own) {
     const auto at = std::lower_bound(group.sorted.begin(), group.sorted.end(), own);
-    if (at != group.sorted.end() && *at == own) skip = static_cast<size_t>(at - group.sorted.begin());
+    if (at != group.sorted.end() && *at == own)
+      skip = static_cast<size_t>(at - group.sorted.begin());
   }
   const Others x{group.sorted, skip};
   const size_t n = x.size();
   if (plan.stat == abi::PeersStat::kCount) return abi::Value::of(static_cast<double>(n));
   if (n == 0 || n < plan.at_least) return abi::Value::unknown();
   switch (plan.stat) {
-    case abi::PeersStat::kMedian: return abi::Value::of(x[(n - 1) / 2]);
-    case abi::PeersStat::kMad: return abi::Value::of(absolute_deviation(x, x[(n - 1) / 2]));
-    case abi::PeersStat::kMin: return abi::Value::of(x[0]);
-    case abi::PeersStat::kMax: return abi::Value::of(x[n - 1]);
+    case abi::PeersStat::kMedian:
+      return abi::Value::of(x[(n - 1) / 2]);
+    case abi::PeersStat::kMad:
+      return abi::Value::of(absolute_deviation(x, x[(n - 1) / 2]));
+    case abi::PeersStat::kMin:
+      return abi::Value::of(x[0]);
+    case abi::PeersStat::kMax:
+      return abi::Value::of(x[n - 1]);
     case abi::PeersStat::kMean: {
       double sum = 0;
       for (size_t i = 0; i < n; ++i) sum += x[i];
@@ -158,11 +163,12 @@ abi::Value Peers::query(const abi::EvalContext& context, const Site& site, uint3
     }
     case abi::PeersStat::kRank: {
       if (!has_own) return abi::Value::unknown();
-      const auto above = group.sorted.end() -
-                         std::upper_bound(group.sorted.begin(), group.sorted.end(), own);
+      const auto above =
+          group.sorted.end() - std::upper_bound(group.sorted.begin(), group.sorted.end(), own);
       return abi::Value::of(static_cast<double>(above + 1));
     }
-    case abi::PeersStat::kCount: break;
+    case abi::PeersStat::kCount:
+      break;
   }
   return abi::Value::unknown();
 }

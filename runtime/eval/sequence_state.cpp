@@ -56,8 +56,7 @@ SequenceStates::Form SequenceStates::add(abi::SignalId signal) {
 
 void SequenceStates::on_single(abi::SignalId signal, const EventView& event, EntityIndex entity) {
   const abi::SignalPlan& plan = core_.pack.signals[signal];
-  if (!plan.sequence.guards.empty() &&
-      guards_.blocks(signal, entity, event.record->ts_ns)) {
+  if (!plan.sequence.guards.empty() && guards_.blocks(signal, entity, event.record->ts_ns)) {
     return;
   }
   if (core_.count_only) {
@@ -69,8 +68,7 @@ void SequenceStates::on_single(abi::SignalId signal, const EventView& event, Ent
   core_.emit(std::move(f));
 }
 
-void SequenceStates::keep_ref(abi::SignalId signal, EntityIndex entity,
-                              const abi::Record& record) {
+void SequenceStates::keep_ref(abi::SignalId signal, EntityIndex entity, const abi::Record& record) {
   RefRing& ring = refs_[plans_[signal].states].at(entity);
   if (plans_[signal].form == Form::kLatestPair) ring.refs.clear();
   ring.push(record);
@@ -118,8 +116,8 @@ void SequenceStates::take(const abi::StepPlan& step, uint16_t number, const abi:
   if (partial.refs.size() < 8) partial.refs.push_back(event_ref(record));
   for (const abi::Capture& c : step.captures) {
     if (partial.captures.size() <= c.index) partial.captures.resize(c.index + size_t{1});
-    partial.captures[c.index] = record.has(c.slot) ? abi::Value{record.slots()[c.slot], 1}
-                                                   : abi::Value::unknown();
+    partial.captures[c.index] =
+        record.has(c.slot) ? abi::Value{record.slots()[c.slot], 1} : abi::Value::unknown();
   }
 }
 
@@ -136,12 +134,11 @@ bool SequenceStates::settle(abi::SignalId signal, Partial& partial, State& state
     }
     if (next.mode != StepMode::kThenEither) return false;
     const auto number = static_cast<uint16_t>(partial.matched);
-    const auto found =
-        std::find_if(state.early.begin(), state.early.end(), [&](const Early& e) {
-          const abi::Record& r = e.record.record();
-          return e.step == number && r.order != exclude_order &&
-                 can_advance(core_.pack.signals[signal], partial, number, r, entity);
-        });
+    const auto found = std::find_if(state.early.begin(), state.early.end(), [&](const Early& e) {
+      const abi::Record& r = e.record.record();
+      return e.step == number && r.order != exclude_order &&
+             can_advance(core_.pack.signals[signal], partial, number, r, entity);
+    });
     if (found == state.early.end()) return false;
     take(next, number, found->record.record(), partial);
     state.early.erase(found);
@@ -169,8 +166,7 @@ void SequenceStates::start(abi::SignalId signal, const EventView& event, EntityI
   partial.captures.resize(plan.capture_count);
   take(plan.steps[0], 0, record, partial);
   if (core_.options.near_misses && plan.within_ns > 0) {
-    core_.timers.push({partial.first_ns + plan.within_ns, 0, signal, entity,
-                       TimerUse::kSequence});
+    core_.timers.push({partial.first_ns + plan.within_ns, 0, signal, entity, TimerUse::kSequence});
   }
   if (settle(signal, partial, state, entity, record.order)) {
     complete(signal, partial, entity, record.ts_ns, record.order, abi::FiringPhase::kEvent);
@@ -206,9 +202,8 @@ bool SequenceStates::can_advance(const abi::SignalPlan& signal, const Partial& p
   return core_.eval(s.join, &record, site, partial.captures.data(), &out) == abi::kTrue;
 }
 
-void SequenceStates::on_absent_event(abi::SignalId signal, uint16_t step,
-                                     const abi::Record& record, EntityIndex entity,
-                                     State& state) {
+void SequenceStates::on_absent_event(abi::SignalId signal, uint16_t step, const abi::Record& record,
+                                     EntityIndex entity, State& state) {
   const abi::SignalPlan& plan = core_.pack.signals[signal];
   const abi::StepPlan& s = plan.sequence.steps[step];
   std::erase_if(state.partials, [&](const Partial& p) {
@@ -270,7 +265,8 @@ void SequenceStates::on_step(abi::SignalId signal, uint16_t step, const EventVie
     std::erase_if(state.early, [&](const Early& e) {
       return e.step == step && e.record.record().ts_ns < oldest;
     });
-    if (state.early.size() >= std::max(seq.partials_max, 1u)) state.early.erase(state.early.begin());
+    if (state.early.size() >= std::max(seq.partials_max, 1u))
+      state.early.erase(state.early.begin());
     state.early.push_back({step, RecordCopy(record, core_.pack.kinds[record.kind])});
   }
 }

@@ -38,13 +38,47 @@ void Shard::process(const abi::Record& record, const EntityIndex* ids) {
   if (!checks_.empty()) {
     for (size_t i = 0; i < checks_.size(); ++i) {
       const Target& t = checks_[i];
-      const bool seen = std::any_of(checks_.begin(), checks_.begin() + static_cast<std::ptrdiff_t>(i),
-                                    [&](const Target& o) {
-                                      return o.plan == t.plan && ids[o.key] == ids[t.key];
-                                    });
+      const bool seen = std::any_of(
+          checks_.begin(), checks_.begin() + static_cast<std::ptrdiff_t>(i),
+          [&](const Target& o) { return o.plan == t.plan && ids[o.key] == ids[t.key]; });
       if (!seen) conditions_.on_event(t.plan, event, ids[t.key]);
     }
     checks_.clear();
+  }
+}
+
+void Shard::prefetch(const abi::Record& record) {
+  const Kind& kind = kinds_[record.kind];
+  if (!kind.wanted) return;
+  const auto& slots = program_.keys()[record.kind].slots;
+  if (!slots[0].plain || !record.has(slots[0].field)) return;
+  const EntityIndex entity =
+      program_.tables()[slots[0].entity_kind].find({record.slots()[slots[0].field], 0, 0});
+  if (entity == kNoEntity) return;
+  if (const uint32_t words = kind.index.words(); words != 0) {
+    DispatchIndex::Selection selection;
+    kind.index.select(record, selection);
+    for (uint32_t w = 0; w < words; ++w) {
+      for (uint64_t bits = kind.index.word(selection, w); bits != 0; bits &= bits - 1) {
+        const Leaf& leaf =
+            leaves_[kind.indexed[w * 64 + static_cast<uint32_t>(std::countr_zero(bits))]];
+        const Target& t = targets_[leaf.targets_begin];
+        if (t.key != 0 || t.use < Use::kPairFirst || t.use > Use::kCountRing) continue;
+        if (const char* state = arena_.find(t.place, entity)) {
+          __builtin_prefetch(state, 1);
+          if (t.use == Use::kCountRing) __builtin_prefetch(state + 63, 1);
+        }
+      }
+    }
+  }
+  for (const ChunkRun& chunk : kind.chunks) {
+    for (uint32_t i = chunk.reads_begin; i < chunk.reads_end; ++i) {
+      const uint32_t ring = features_->ring_of(reads_[i].feature);
+      if (ring == abi::kNone32 || reads_[i].key != 0) continue;
+      if (const char* state = arena_.find(features_->ring_place(ring), entity)) {
+        for (int line = 0; line < 3; ++line) __builtin_prefetch(state + line * 64, 1);
+      }
+    }
   }
 }
 
@@ -101,7 +135,9 @@ void Shard::hit(const Leaf& leaf, const EventView& event) {
     const EntityIndex entity = event.ids[t.key];
     if (entity == kNoEntity) continue;
     switch (t.use) {
-      case Use::kSingle: sequences_.on_single(t.plan, event, entity); break;
+      case Use::kSingle:
+        sequences_.on_single(t.plan, event, entity);
+        break;
       case Use::kPairFirst:
         sequences_.on_pair_first(t.plan, arena_.at(t.place, entity), event, entity);
         break;
@@ -117,12 +153,24 @@ void Shard::hit(const Leaf& leaf, const EventView& event) {
       case Use::kCountRing:
         counts_.on_ring(t.plan, arena_.at(t.place, entity), event, entity);
         break;
-      case Use::kCountGeneral: counts_.on_general(t.plan, t.sub, event, entity); break;
-      case Use::kStep: pending_.push_back({t.plan, t.sub, t.key, 0}); break;
-      case Use::kUnless: pending_.push_back({t.plan, t.sub, t.key, 1}); break;
-      case Use::kGuard: pending_.push_back({t.plan, t.sub, t.key, 2}); break;
-      case Use::kFeature: feeds_.push_back(t); break;
-      case Use::kCondition: checks_.push_back(t); break;
+      case Use::kCountGeneral:
+        counts_.on_general(t.plan, t.sub, event, entity);
+        break;
+      case Use::kStep:
+        pending_.push_back({t.plan, t.sub, t.key, 0});
+        break;
+      case Use::kUnless:
+        pending_.push_back({t.plan, t.sub, t.key, 1});
+        break;
+      case Use::kGuard:
+        pending_.push_back({t.plan, t.sub, t.key, 2});
+        break;
+      case Use::kFeature:
+        feeds_.push_back(t);
+        break;
+      case Use::kCondition:
+        checks_.push_back(t);
+        break;
     }
   }
 }
@@ -186,8 +234,8 @@ void Shard::run_pending(const EventView& event) {
 uint64_t Shard::member_of(abi::ExprId value, double number, uint64_t bits) const {
   if (value == abi::kNone32) return hash_member(int64_t{1});
   const abi::Type& type = program_.pack().exprs[value].type;
-  const bool symbol = type.scalar == abi::Scalar::kEnum ||
-                      (type.scalar == abi::Scalar::kEntity && !type.gpu_index);
+  const bool symbol =
+      type.scalar == abi::Scalar::kEnum || (type.scalar == abi::Scalar::kEntity && !type.gpu_index);
   if (symbol) return hash_member(program_.pack().symbols->name(static_cast<SymbolId>(bits)));
   if (abi::slot_form(type) == abi::SlotForm::kText) {
     return hash_member(reinterpret_cast<const abi::Text*>(bits)->view());

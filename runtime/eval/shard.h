@@ -31,6 +31,8 @@ class Shard {
   /// Whether the shard has anything to do with a kind.
   [[nodiscard]] bool wants(abi::KindId kind) const { return kinds_[kind].wanted; }
   void process(const abi::Record& record, const EntityIndex* ids);
+  /// Starts loading the states that a record to come will touch. Changes nothing.
+  void prefetch(const abi::Record& record);
   /// Fires timers that are due strictly before a time.
   void advance(int64_t before_ns) {
     if (core_.timers.next_due() < before_ns) [[unlikely]] run_timers(before_ns);

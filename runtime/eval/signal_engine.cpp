@@ -48,6 +48,7 @@ class SignalEngine::Impl {
 
   void process(std::span<const abi::Record* const> records, int64_t before_ns,
                std::vector<abi::Firing>& firings) {
+    for (EntityTable& table : program_.tables()) table.release();
     if (node_shards_ == 1) {
       run_inline(records, before_ns);
     } else {
@@ -109,10 +110,12 @@ class SignalEngine::Impl {
 
   void run_inline(std::span<const abi::Record* const> records, int64_t before_ns) {
     Shard& shard = *shards_[0];
-    for (const abi::Record* record : records) {
-      if (!shard.wants(record->kind)) {
-        continue;
-      }
+    // Why 6: some 100 ns ahead at the fastest, the time of one load from memory.
+    constexpr size_t kAhead = 6;
+    for (size_t at = 0; at < records.size(); ++at) {
+      const abi::Record* record = records[at];
+      if (at + kAhead < records.size()) shard.prefetch(*records[at + kAhead]);
+      if (!shard.wants(record->kind)) continue;
       shard.advance(record->ts_ns);
       resolve(*record, ids_.data(), [&](abi::EntityKindId kind, EntityIndex index) {
         shard.evict(kind, index, record->order);

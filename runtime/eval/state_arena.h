@@ -33,7 +33,7 @@ class StateArena {
     for (Group& g : groups_) {
       // Why 64: an entity's states start on a cache line.
       if (g.size > 64) g.size = (g.size + 63) & ~size_t{63};
-      g.states.set_stride(g.size);
+      g.states.init(g.size, source_);
     }
   }
   char* at(Place place, EntityIndex entity) {
@@ -43,7 +43,6 @@ class StateArena {
     char* base = groups_[place.group].states.find(entity);
     return base == nullptr ? nullptr : base + place.offset;
   }
-  PagedBytes& states(uint32_t group) { return groups_[group].states; }
   void reset(abi::EntityKindId entity_kind, EntityIndex entity) {
     for (Group& g : groups_) {
       if (g.entity_kind == entity_kind) g.states.reset(entity);
@@ -67,6 +66,7 @@ class StateArena {
     groups_[group].size += (bytes + 7) & ~size_t{7};
     return place;
   }
+  PageSource source_;
   std::vector<Group> groups_;
 };
 

@@ -171,7 +171,9 @@ class ZstdBytes final : public CompressedBytes {
         source_ = {input_.data(), got.value(), 0};
       }
       const size_t code = ::ZSTD_decompressStream(state_, &target, &source_);
-      if (::ZSTD_isError(code)) return Error{std::string("bad zstd data: ") + ::ZSTD_getErrorName(code)};
+      if (::ZSTD_isError(code)) {
+        return Error{std::string("bad zstd data: ") + ::ZSTD_getErrorName(code)};
+      }
       frame_done_ = code == 0;
       more_inside_ = target.pos == target.size && code != 0;
     }

@@ -14,8 +14,8 @@ using simdjson::error_code;
 namespace ondemand = simdjson::ondemand;
 
 std::string_view trim(std::string_view token) {
-  while (!token.empty() && static_cast<unsigned char>(token.back()) <= ' ') token.remove_suffix(1);
-  return token;
+  const size_t last = token.find_last_not_of(" \t\r\n");
+  return token.substr(0, last == std::string_view::npos ? 0 : last + 1);
 }
 
 Reject reason_of(error_code code, std::string_view line) {

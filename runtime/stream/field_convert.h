@@ -16,8 +16,8 @@ namespace reflex::stream {
 
 /// How a slot is filled; worked out once per field from its Type.
 enum class FieldForm : uint8_t {
-  kSkip, kBool, kInt, kReal, kText, kWord, kDeclaredWord, kName, kIndex, kDuration, kInstant, kArray,
-  kNameArray,
+  kSkip, kBool, kInt, kReal, kText, kWord, kDeclaredWord, kName, kIndex, kDuration, kInstant,
+  kArray, kNameArray,
 };
 
 struct FieldPlan {
@@ -40,6 +40,7 @@ class FieldConverter {
   explicit FieldConverter(std::shared_ptr<const abi::CompiledPack> pack);
   [[nodiscard]] const std::vector<KindPlan>& kinds() const { return kinds_; }
   LocalSymbols& symbols() { return symbols_; }
+  [[nodiscard]] const LocalSymbols& symbols() const { return symbols_; }
 
   /// Sets `slot` of the record and its present bit, when the value fits the field.
   Converted convert(const FieldPlan& field, unsigned slot, const JsonValue& value,

@@ -49,7 +49,7 @@ inline const char* scan_number(const char* p, JsonValue& value) {
   const char* first = p;
   uint64_t mantissa = 0;
   uint64_t eight;
-  if (eight_digits(p, eight)) {
+  if (static_cast<unsigned char>(p[4]) - unsigned{'0'} < 10 && eight_digits(p, eight)) {
     mantissa = eight;
     p += 8;
   }

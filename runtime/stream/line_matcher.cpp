@@ -16,7 +16,8 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) :
 /// How rare a byte is in log text; higher is rarer. Why: only the order matters.
 int rarity(char c) {
   if (std::string_view("etaoinsrh ").find(c) != std::string_view::npos) return 0;
-  if (c >= 'a' && c <= 'z') return std::string_view("jqxzvkw").find(c) != std::string_view::npos ? 3 : 1;
+  if (std::string_view("jqxzvkw").find(c) != std::string_view::npos) return 3;
+  if (c >= 'a' && c <= 'z') return 1;
   if (c >= '0' && c <= '9') return 0;
   if (std::string_view(":.,[]=-").find(c) != std::string_view::npos) return 1;
   return 3;

@@ -1,7 +1,7 @@
 // Bytes cut into chunks of whole lines.
 //
-// The buffer holds a chunk and at most one line of kLineBytesMax; a longer line is thrown away piece
-// by piece, so that memory stays bounded. A chunk ends at a skipped line, so that first_line of
+// The buffer holds a chunk and at most one line of kLineBytesMax; a longer line is thrown away
+// piece by piece, so that memory stays bounded. A chunk ends at a skipped line, so that first_line of
 // the next one is exact.
 #include "runtime/stream/line_source.h"
 
@@ -56,8 +56,9 @@ class ByteLines final : public LineSource {
           continue;
         }
       }
-      const size_t size = whole_lines(bytes_wanted);
+      const size_t size = may_have_line() ? whole_lines(bytes_wanted) : 0;
       if (size != 0) {
+        searched_ = 0;
         chunk.text = {buffer_.data() + begin_, size};
         chunk.first_line = line_;
         line_ += count_newlines(chunk.text);
@@ -117,8 +118,21 @@ class ByteLines final : public LineSource {
   }
   void end_of_long_line(Chunk& chunk) {
     skipping_ = false;
+    searched_ = 0;
     ++chunk.lines_too_long;
     ++line_;
+  }
+
+  /// False while what is held is known to be a part of one line: no byte is searched twice.
+  bool may_have_line() {
+    const size_t held = end_ - begin_;
+    if (at_end_ || held > kLineBytesMax) return true;
+    const char* start = buffer_.data() + begin_;
+    if (held > searched_ && std::memchr(start + searched_, '\n', held - searched_) != nullptr) {
+      return true;
+    }
+    searched_ = held;
+    return false;
   }
 
   /// Bytes of whole lines at the start of the buffer, none of them too long; 0 = none (yet).
@@ -148,6 +162,7 @@ class ByteLines final : public LineSource {
   size_t begin_ = 0;  // [begin_, end_) is read and not yet delivered
   size_t end_ = 0;
   size_t read_bytes_ = 0;
+  size_t searched_ = 0;  // bytes from begin_ that hold no newline
   uint64_t line_ = 1;
   bool skipping_ = false;
   bool at_end_ = false;

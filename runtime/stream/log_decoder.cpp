@@ -103,8 +103,8 @@ class LogDecoder::Impl {
     match(message, ns, number, times - 1, out);
   }
 
-  /// {"log":"..","time":".."} of container runtimes, {"MESSAGE":..,"__REALTIME_TIMESTAMP":..} of the
-  /// journal: the text inside. Anything else is a line as it is.
+  /// {"log":"..","time":".."} of container runtimes, {"MESSAGE":..,"__REALTIME_TIMESTAMP":..} of
+  /// the journal: the text inside. Anything else is a line as it is.
   std::string_view open_envelope(std::string_view line, int64_t& ns) {
     json_.assign(line);
     json_.append(kPaddingBytes, '\0');

@@ -4,8 +4,8 @@
 // domain_reference.md 1.9), expand "message repeated N times", join continuation and folded lines,
 // prefilter (RE2::Set), then the first matching `line` of a decoder makes the event.
 // Time: stamps without year or zone take them from the options; a stamp that goes back by more than
-// half a year is taken as the next year (New Year). dmesg seconds-since-boot need `boot_ns`; without
-// it they count from `base_ns`. A line without any stamp takes the stamp of the line before it.
+// half a year is taken as the next year (New Year). dmesg seconds-since-boot need `boot_ns`;
+// without it they count from `base_ns`. A line without any stamp takes the stamp of the line before it.
 // Of two absolute stamps on one line (shipper, then application) the outer one is the time.
 // A gpu named by PCI address gets its index from `gpu_map`, else the address is its identity.
 // Threads: one decoder per node and thread.

@@ -211,7 +211,8 @@ void skip_caller(Reader& reader) {
 bool read_kmsg(Reader& reader, LogPrefix& out) {
   Reader r = reader;
   int64_t number = 0;
-  if (!r.number(1, 4, number) || !r.eat(',') || !r.number(1, 18, number) || !r.eat(',')) return false;
+  if (!r.number(1, 4, number) || !r.eat(',')) return false;
+  if (!r.number(1, 18, number) || !r.eat(',')) return false;
   int64_t us = 0;
   if (!r.number(1, 15, us) || !r.eat(',')) return false;
   const size_t end = r.text.substr(0, 64).find(';');

@@ -70,7 +70,8 @@ LogRecordBuilder::LogRecordBuilder(std::shared_ptr<const abi::CompiledPack> pack
   for (const abi::KindSchema& kind : pack_->kinds) {
     int found = -1;
     for (size_t slot = 0; slot < kind.fields.size(); ++slot) {
-      if (kind.fields[slot].is_key && kind.fields[slot].name == "node") found = static_cast<int>(slot);
+      const abi::FieldSchema& field = kind.fields[slot];
+      if (field.is_key && field.name == "node") found = static_cast<int>(slot);
     }
     node_slot_.push_back(found);
   }

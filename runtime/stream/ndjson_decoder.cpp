@@ -30,6 +30,7 @@ class NdjsonDecoder::Impl {
 
   void decode(std::string_view text, SymbolId source, uint64_t first_line, RecordBatch& out) {
     counters_.bytes += text.size();
+    out.input = source;
     LineOrigin origin{source, first_line, {}};
     if (first_line == 1 && text.substr(0, 3) == kByteOrderMark) text.remove_prefix(3);
     const size_t last_newline = text.rfind('\n');

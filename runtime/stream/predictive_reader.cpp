@@ -13,7 +13,12 @@ namespace {
 
 constexpr unsigned kMissesBeforeLearning = 2;  // Why: optional fields must not cause relearning
 
-uint64_t low_bytes(size_t count) { return count >= 8 ? ~uint64_t{0} : (uint64_t{1} << count * 8) - 1; }
+// Why: longer strings are free text, which is not interned.
+constexpr size_t kNameBytesMax = 24;
+
+uint64_t low_bytes(size_t count) {
+  return count >= 8 ? ~uint64_t{0} : (uint64_t{1} << count * 8) - 1;
+}
 
 const char* skip_space(const char* p) {
   while (*p == ' ' || *p == '\t' || *p == '\r') ++p;
@@ -53,7 +58,7 @@ const char* PredictiveReader::read_string(const char* p, JsonValue& value) {
   return p + 1;
 }
 
-const char* PredictiveReader::read_value(const char* p, JsonValue& value) {
+inline const char* PredictiveReader::read_value(const char* p, JsonValue& value) {
   const auto word = [&](std::string_view text, JsonType type) -> const char* {
     if (std::memcmp(p, text.data(), text.size()) != 0) return nullptr;
     value.type = type;
@@ -65,7 +70,7 @@ const char* PredictiveReader::read_value(const char* p, JsonValue& value) {
     case 't': return word("true", JsonType::kTrue);
     case 'f': return word("false", JsonType::kFalse);
     case 'n': return word("null", JsonType::kNull);
-    default: return scan_number(p, value);
+    default: return scan_number(p, value);  // refuses what is no number
   }
 }
 
@@ -84,7 +89,9 @@ const char* PredictiveReader::read_key(const char* p, uint16_t& key) const {
 
 const char* PredictiveReader::read(const char* p) {
   if (*p != '{') return nullptr;
-  const Template* guess = last_;
+  // The guessed literals that are left; empty when nothing is known.
+  const Literal* guess = last_ == nullptr ? nullptr : last_->literals.data();
+  const Literal* guess_end = last_ == nullptr ? nullptr : guess + last_->literals.size();
   bool missed = false;
   bool kind_known = false;
   count_ = 0;
@@ -92,10 +99,9 @@ const char* PredictiveReader::read(const char* p) {
     if (count_ == kMembersMax) return nullptr;
     JsonValue& member = members_[count_];
     const char* before = p;
-    if (guess != nullptr && count_ < guess->literals.size() &&
-        guess->literals[count_].matches(p)) {
-      member.key = guess->literals[count_].key;
-      p += guess->literals[count_].size;
+    if (guess != guess_end && guess->matches(p)) {
+      member.key = guess->key;
+      p += guess->size;
     } else {
       missed = true;
       p = skip_space(p);
@@ -103,9 +109,14 @@ const char* PredictiveReader::read(const char* p) {
       p = read_key(p, member.key);
       if (p == nullptr) return nullptr;
     }
+    if (guess != guess_end) ++guess;
     between_[count_] = {before, static_cast<size_t>(p - before)};
     p = read_value(p, member);
     if (p == nullptr) return nullptr;
+    if (member.key >= kFirstFieldKey && member.type == JsonType::kString &&
+        member.text.size() <= kNameBytesMax) {
+      builder_->prefetch(member.text);
+    }
     if (member.key == kKeyKind) {
       if (kind_known || member.type != JsonType::kString) return nullptr;
       kind_ = builder_->find_kind(member.text);
@@ -113,10 +124,12 @@ const char* PredictiveReader::read(const char* p) {
       kind_known = true;
       kind_position_ = count_;
       const Template& own = templates_[kind_];
-      guess = own.kind_position == count_ ? &own : nullptr;
+      const bool fits = own.kind_position == count_;
+      guess = fits ? own.literals.data() + count_ + 1 : nullptr;
+      guess_end = fits ? own.literals.data() + own.literals.size() : nullptr;
     }
     ++count_;
-  } while (*p != '}' && *skip_space(p) != '}');
+  } while (*p == ',' || *skip_space(p) != '}');
   if (!kind_known) return nullptr;
   p = skip_space(skip_space(p) + 1);
   if (*p != '\n') return nullptr;

@@ -3,8 +3,8 @@
 // parsing; a key that differs is parsed and learned.
 //
 // Takes: a flat object of ASCII keys, strings without escapes, numbers without exponent, true,
-// false, null. Gives up on everything else (the caller then uses DocumentReader). Whatever it takes,
-// DocumentReader reads the same way: property test fast_path_equals_document_reader.
+// false, null. Gives up on everything else (the caller then uses DocumentReader). Whatever it
+// takes, DocumentReader reads the same way: property test fast_path_equals_document_reader.
 #pragma once
 
 #include <array>

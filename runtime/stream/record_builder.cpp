@@ -82,9 +82,15 @@ void RecordBuilder::build_kind(uint32_t kind, std::span<const JsonValue> members
         bad &= ~bit;
       }
       const auto index = static_cast<unsigned>(slot);
-      const Converted result =
-          converter_.convert(plan.fields[index], index, member, record, *out.slab);
+      const FieldPlan& field = plan.fields[index];
+      if (field.form == FieldForm::kInt && member.type == JsonType::kInt &&
+          member.key >= kFirstFieldKey) {  // the common case, without a call
+        record.set_i64(index, member.i64);
+        continue;
+      }
+      const Converted result = converter_.convert(field, index, member, record, *out.slab);
       if (result == Converted::kBad) bad |= bit;
+      if (member.key >= kFirstFieldKey) continue;
     }
     switch (member.key) {
       case kKeyTs: ts = &member; break;

@@ -36,6 +36,8 @@ class RecordBuilder {
     const uint32_t id = keys_.find(name);
     return id == NameIndex::kAbsent ? uint16_t{kKeyUnknown} : static_cast<uint16_t>(id);
   }
+  /// Tells that `name` will probably be interned by the next build.
+  void prefetch(std::string_view name) const { converter_.symbols().prefetch(name); }
   /// Index of a kind or of one of its aliases; NameIndex::kAbsent when no pack declares it.
   [[nodiscard]] uint32_t find_kind(std::string_view name) const { return kind_names_.find(name); }
 

@@ -46,6 +46,7 @@ struct FarEntry {
 struct Batch {
   std::shared_ptr<Slab> slab;
   size_t left = 0;  // records that are not released yet
+  SymbolId input = kNoSymbol;
 };
 
 }  // namespace
@@ -62,15 +63,16 @@ class Reorder::Impl {
         bits_(kRingSlots / 64) {}
 
   void add_source(SymbolId source, bool is_log) {
-    clocks_.source(source);
+    clocks_.at(clocks_.source(source)).declared = true;
     if (is_log) order_.set_log(source);
   }
 
   void push(RecordBatch&& batch) {
     if (batch.records.empty()) return;
-    const uint32_t index = new_batch(std::move(batch.slab), batch.records.size());
+    const uint32_t index = new_batch(batch);
     for (abi::Record* record : batch.records) accept(record, index);
     batch.records.clear();
+    batch.slab.reset();
   }
 
   void finish_source(SymbolId source) {
@@ -114,14 +116,14 @@ class Reorder::Impl {
     late_.clear();
   }
 
-  uint32_t new_batch(std::shared_ptr<Slab>&& slab, size_t count) {
+  uint32_t new_batch(const RecordBatch& batch) {
     if (free_batches_.empty()) {
       free_batches_.push_back(static_cast<uint32_t>(batches_.size()));
       batches_.emplace_back();
     }
     const uint32_t index = free_batches_.back();
     free_batches_.pop_back();
-    batches_[index] = {std::move(slab), count};
+    batches_[index] = {batch.slab, batch.records.size(), batch.input};
     return index;
   }
   void drop_reference(uint32_t batch) {
@@ -163,6 +165,10 @@ class Reorder::Impl {
 
   void insert(abi::Record* record, uint32_t batch, uint32_t source) {
     clocks_.advance(source, record->ts_ns);
+    const SymbolId input = batches_[batch].input;
+    if (input != kNoSymbol && input != record->source) {
+      clocks_.advance(clocks_.source(input), record->ts_ns);
+    }
     if (record->ts_ns < clocks_.watermark_ns()) return insert_late(record, batch);
     const int64_t slot = record->ts_ns / kNsPerMs;
     if (!has_base_) {

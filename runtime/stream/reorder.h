@@ -2,8 +2,12 @@
 //
 // Total order: (ts, source name, seq when the source is a log, id, content). It does not depend on
 // arrival order, batching or threads. Watermark(source) = its largest ts - lateness; the global one
-// is the minimum over sources that are neither finished nor idle (a source more than idle_after
-// behind the furthest source is idle until it speaks again: batch runs have no wall clock).
+// is the minimum over sources that are neither finished nor idle. A declared source is never idle:
+// it holds the watermark until it is finished. One that only appears in events is idle while it is
+// more than idle_after behind the furthest source (batch runs have no wall clock). Events of an
+// input that name another source advance the clock of both (RecordBatch::input).
+// When a kind has dedup, all events are released min(longest dedup, 2 s) after the watermark, so
+// that `repeats` does not depend on batching; later repeats are dropped and only counted.
 // An event older than the watermark is late: counted, dropped from rules, returned in `late`.
 // A clock that jumps far ahead (over jump_limit) is held until a second event confirms it, else
 // it is rejected (kClockJump), so that one bad stamp cannot make a whole trace late.

@@ -51,6 +51,7 @@ class Slab {
 struct RecordBatch {
   std::shared_ptr<Slab> slab = std::make_shared<Slab>();
   std::vector<abi::Record*> records;
+  SymbolId input = kNoSymbol;  // the source that was read; records may name another one
 };
 
 }  // namespace reflex::stream

@@ -38,7 +38,8 @@ void SourceClocks::finish(uint32_t index) {
 }
 
 int64_t SourceClocks::watermark_ns() {
-  while (!heap_.empty() && time(0) != kNothing && time(0) < furthest_ns_ - idle_after_ns_) {
+  while (!heap_.empty() && time(0) != kNothing && time(0) < furthest_ns_ - idle_after_ns_ &&
+         !sources_[heap_[0]].declared) {
     remove(0);
   }
   if (!heap_.empty() && time(0) != kNothing) {

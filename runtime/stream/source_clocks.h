@@ -1,8 +1,9 @@
 // SourceClocks: the largest time of each source and the watermark over all of them.
 //
 // The watermark is the minimum of (largest ts - lateness) over the active sources; it never goes
-// back. A declared source without any event holds it at "nothing is complete". A source more than
-// idle_after behind the furthest one is idle: it does not count until it speaks again.
+// back. A declared source without any event holds it at "nothing is complete"; declared sources
+// count until they are finished. Any other source more than idle_after behind the furthest one is
+// idle: it does not count until it speaks again.
 // Cost: O(log sources) when a source's clock advances, O(1) for the watermark.
 #pragma once
 
@@ -22,6 +23,7 @@ class SourceClocks {
   struct Source {
     int64_t max_ns = kNothing;
     bool finished = false;
+    bool declared = false;                 // never idle: its end will be told
     size_t heap_position = SIZE_MAX;       // SIZE_MAX: idle or finished
     abi::Record* held = nullptr;           // waits for a second event to confirm a clock jump
     uint32_t held_batch = 0;

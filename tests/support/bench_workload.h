@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -29,13 +30,14 @@ struct BenchEvent {
 
 inline const std::vector<std::string>& bench_kinds() {
   static const std::vector<std::string> kKinds = {
-      "gpu.temp", "gpu.power", "gpu.util", "nic.rx_gbps", "nccl.op_slow", "ecc.sbe",
-      "pcie.replay", "hbm.temp", "kernel.warn", "gpu.clock", "nic.crc_error", "fs.slow_io",
-      "nvlink.crc", "cpu.throttle", "mem.ce", "nic.retrans", "gpu.xid", "gpu.throttle",
-      "nccl.timeout", "nic.link_down", "nic.link_up", "job.ckpt_begin", "job.ckpt_end",
-      "job.step_slow", "ecc.dbe", "ib.symbol_err", "ib.port_flap", "nvme.smart", "psu.volt",
-      "fan.rpm", "oom.kill", "proc.exit", "node.reboot", "node.drain", "switch.congest",
-      "pfc.pause", "dns.fail", "ntp.skew", "gpu.fell_off", "hang.detect"};
+      "gpu.temp",      "gpu.power",      "gpu.util",     "nic.rx_gbps",   "nccl.op_slow",
+      "ecc.sbe",       "pcie.replay",    "hbm.temp",     "kernel.warn",   "gpu.clock",
+      "nic.crc_error", "fs.slow_io",     "nvlink.crc",   "cpu.throttle",  "mem.ce",
+      "nic.retrans",   "gpu.xid",        "gpu.throttle", "nccl.timeout",  "nic.link_down",
+      "nic.link_up",   "job.ckpt_begin", "job.ckpt_end", "job.step_slow", "ecc.dbe",
+      "ib.symbol_err", "ib.port_flap",   "nvme.smart",   "psu.volt",      "fan.rpm",
+      "oom.kill",      "proc.exit",      "node.reboot",  "node.drain",    "switch.congest",
+      "pfc.pause",     "dns.fail",       "ntp.skew",     "gpu.fell_off",  "hang.detect"};
   return kKinds;
 }
 
@@ -68,15 +70,20 @@ class BenchGenerator {
         q = static_cast<int>(below(401));
       }
       const int sv = static_cast<int>(below(100));
-      const int sev = sv < 40 ? 0 : sv < 65 ? 1 : sv < 80 ? 2 : sv < 90 ? 3 : sv < 96 ? 4 : sv < 99 ? 5 : 6;
+      const int sev = sv < 40   ? 0
+                      : sv < 65 ? 1
+                      : sv < 80 ? 2
+                      : sv < 90 ? 3
+                      : sv < 96 ? 4
+                      : sv < 99 ? 5
+                                : 6;
       // Braces: the generator draws t, then code, in the order of its argument list on g++.
       const auto code = static_cast<int>(below(64));
       const auto t = static_cast<uint32_t>(below(kSpanMs));
       put(t, n, k, code, q, sev);
     }
-    std::stable_sort(events_.begin(), events_.end(), [](const auto& a, const auto& b) {
-      return a.arrival_ms < b.arrival_ms;
-    });
+    std::stable_sort(events_.begin(), events_.end(),
+                     [](const auto& a, const auto& b) { return a.arrival_ms < b.arrival_ms; });
     std::stable_sort(events_.begin(), events_.end(),
                      [](const auto& a, const auto& b) { return a.t_ms < b.t_ms; });
     return std::move(events_);
@@ -98,9 +105,14 @@ class BenchGenerator {
   double unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
   void put(uint32_t t, uint32_t node, int kind, int code, int q, int sev) {
     while (!used_[node].insert(t).second) ++t;
-    BenchEvent e{t, node, static_cast<uint16_t>(kind), static_cast<uint16_t>(code),
-                 static_cast<uint16_t>(q), static_cast<uint8_t>(sev),
-                 static_cast<uint8_t>(below(8)), 0};
+    BenchEvent e{t,
+                 node,
+                 static_cast<uint16_t>(kind),
+                 static_cast<uint16_t>(code),
+                 static_cast<uint16_t>(q),
+                 static_cast<uint8_t>(sev),
+                 static_cast<uint8_t>(below(8)),
+                 0};
     e.arrival_ms = t + static_cast<uint32_t>(below(10) == 0 ? below(1990) : below(100));
     events_.push_back(e);
   }
@@ -160,7 +172,7 @@ class BenchGenerator {
 // Slots of every bench kind.
 enum BenchSlot : uint16_t { kBenchNode, kBenchCode, kBenchSeverity, kBenchValue, kBenchSlots };
 
-struct AboveMean {        // value * n > k * sum, see SYNTAX decision 5
+struct AboveMean {  // value * n > k * sum, see SYNTAX decision 5
   double k;
   abi::FeatureId sum, count;
 };
@@ -195,8 +207,10 @@ inline std::unique_ptr<BenchPack> make_bench_pack(const std::string& rules_path)
   auto bench = std::make_unique<BenchPack>();
   PackBuilder b;
   for (const auto& name : bench_kinds()) {
-    bench->kinds.push_back(b.kind(name, {{"node", entity_type()}, {"code", int_type()},
-                                         {"severity", int_type()}, {"value", real_type()}}));
+    bench->kinds.push_back(b.kind(name, {{"node", entity_type()},
+                                         {"code", int_type()},
+                                         {"severity", int_type()},
+                                         {"value", real_type()}}));
   }
   for (int i = 0; i < 10'000; ++i) {
     const std::string digits = std::to_string(i);

@@ -57,7 +57,8 @@ inline abi::Type bool_type() {
 
 class PackBuilder {
  public:
-  PackBuilder() : pack(std::make_shared<abi::CompiledPack>()), code(std::make_shared<FunctionSet>()) {
+  PackBuilder()
+      : pack(std::make_shared<abi::CompiledPack>()), code(std::make_shared<FunctionSet>()) {
     pack->symbols = std::make_shared<SymbolTable>();
     pack->code = code;
     pack->classes.emplace_back();
@@ -96,10 +97,11 @@ class PackBuilder {
     return static_cast<abi::ExprId>(pack->exprs.size() - 1);
   }
   abi::ExprId predicate(std::function<bool(const abi::Record&)> f) {
-    return expr(bool_type(), [f = std::move(f)](const abi::Record& r, const abi::EvalContext&,
-                                                uint64_t&) -> uint32_t {
-      return f(r) ? abi::kTrue : abi::kFalse;
-    });
+    return expr(
+        bool_type(),
+        [f = std::move(f)](const abi::Record& r, const abi::EvalContext&, uint64_t&) -> uint32_t {
+          return f(r) ? abi::kTrue : abi::kFalse;
+        });
   }
   abi::ExprId field_f64(unsigned slot) {
     return expr(real_type(), [slot](const abi::Record& r, const abi::EvalContext&, uint64_t& out) {

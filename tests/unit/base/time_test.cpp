@@ -68,7 +68,8 @@ TEST(Time, Durations_to_text_and_back) {
     ASSERT_TRUE(parse_duration(text).has_value()) << text;
     EXPECT_EQ(parse_duration(text)->ns, ns) << text;
   }
-  for (std::string_view text : {"", "-", "5", "s", "5x", "1.s", "5 s", "1h-3m", "99999999999999w"}) {
+  for (std::string_view text :
+       {"", "-", "5", "s", "5x", "1.s", "5 s", "1h-3m", "99999999999999w"}) {
     EXPECT_FALSE(parse_duration(text).has_value()) << text;
   }
 }

@@ -43,10 +43,10 @@ TEST(DepthBombs, AreOneErrorEach) {
 
 TEST(DepthBombs, LongChainsAreBounded) {
   const std::string head = "signal s on node { when ";
-  expect_single(head + "a" + repeat(" + a", 100'000) + " > 1 }", "[R415]");
-  expect_single(head + "a" + repeat(" or a", 100'000) + " }", "[R415]");
-  expect_single(head + "f(a)" + repeat(".a", 100'000) + " > 1 }", "[R415]");
-  expect_single(head + "f(a)" + repeat("[1]", 100'000) + " > 1 }", "[R415]");
+  expect_single(head + "a" + repeat(" + a", 30'000) + " > 1 }", "[R415]");
+  expect_single(head + "a" + repeat(" or a", 30'000) + " }", "[R415]");
+  expect_single(head + "f(a)" + repeat(".a", 30'000) + " > 1 }", "[R415]");
+  expect_single(head + "f(a)" + repeat("[1]", 30'000) + " > 1 }", "[R415]");
 }
 
 TEST(DepthBombs, WhatIsAllowedParses) {
@@ -63,7 +63,10 @@ TEST(Texts, NotUtf8NulSizeAndEmpty) {
   expect_single("\xF4\x90\x80\x80", "[R404]");
   expect_single("event \xE2\x82", "[R404]");
   expect_single(std::string("event e\0 { }", 12), "is NUL");
-  expect_single("\xEF\xBB\xBF\xEF\xBB\xBF" "event e { }", "[R404]");
+  expect_single(
+      "\xEF\xBB\xBF\xEF\xBB\xBF"
+      "event e { }",
+      "[R404]");
   expect_single(std::string(9u << 20, ' '), "[R401]");
   EXPECT_EQ(Parsed("").errors(), "");
   EXPECT_EQ(Parsed("\xEF\xBB\xBF").errors(), "");

@@ -1,9 +1,8 @@
 // Log text: prefix table, decoders, folds, repeats, time rules.
-#include "runtime/stream/log_decoder.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "runtime/stream/log_decoder.h"
 #include "runtime/stream/log_prefix.h"
 #include "tests/unit/stream/pack_fixture.h"
 
@@ -141,9 +140,12 @@ TEST(Log, Every_prefix_form_gives_its_time_and_the_bare_message) {
 }
 
 TEST(Log, Json_envelopes) {
-  for (const std::string& line :
-       {std::string(R"({"log":"NVRM: Xid (PCI:0000:3b:00): 79, x\n","time":"2025-01-02T03:04:05Z"})"),
-        std::string(R"({"MESSAGE":"NVRM: Xid (PCI:0000:3b:00): 79, x","__REALTIME_TIMESTAMP":"1735787045000000"})")}) {
+  for (
+      const std::string& line :
+      {std::string(
+           R"({"log":"NVRM: Xid (PCI:0000:3b:00): 79, x\n","time":"2025-01-02T03:04:05Z"})"),
+       std::string(
+           R"({"MESSAGE":"NVRM: Xid (PCI:0000:3b:00): 79, x","__REALTIME_TIMESTAMP":"1735787045000000"})")}) {
     const Decoded out = decode(line + "\n");
     ASSERT_EQ(out.events.size(), 1u) << line;
     EXPECT_EQ(out.events[0].substr(0, 24), "2025-01-02T03:04:05.000Z");
@@ -153,12 +155,14 @@ TEST(Log, Json_envelopes) {
 TEST(Log, Fields_of_the_event) {
   LogOptions options;
   options.gpu_map = {{"00000000:3B:00.0", 5}};
-  EXPECT_EQ(decode(std::string(kXidText), options).events,
-            (std::vector<std::string>{"1970-01-01T00:00:00.000Z gpu.xid src=log seq=1 rep=0 node=n1 "
-                                      "gpu=5 code=79 pid=2171 text='gone'"}));
-  EXPECT_EQ(decode("NVRM: Xid (PCI:0000:48:00 GPU-I:05): 62").events,
-            (std::vector<std::string>{"1970-01-01T00:00:00.000Z gpu.xid src=log seq=1 rep=0 node=n1 "
-                                      "gpu=1099511646208 code=62"}));
+  EXPECT_EQ(
+      decode(std::string(kXidText), options).events,
+      (std::vector<std::string>{"1970-01-01T00:00:00.000Z gpu.xid src=log seq=1 rep=0 node=n1 "
+                                "gpu=5 code=79 pid=2171 text='gone'"}));
+  EXPECT_EQ(
+      decode("NVRM: Xid (PCI:0000:48:00 GPU-I:05): 62").events,
+      (std::vector<std::string>{"1970-01-01T00:00:00.000Z gpu.xid src=log seq=1 rep=0 node=n1 "
+                                "gpu=1099511646208 code=62"}));
 }
 
 TEST(Log, New_year_without_a_year_is_five_seconds_apart) {
@@ -177,9 +181,9 @@ TEST(Log, New_year_without_a_year_is_five_seconds_apart) {
 }
 
 TEST(Log, Repeats_are_expanded) {
-  const Decoded out = decode("Nov 28 13:45:12 h kernel: message repeated 9 times: [ " +
-                             std::string(kXidText) + "]\nNov 28 13:45:13 h kernel: " +
-                             "last message repeated 3 times\n");
+  const Decoded out =
+      decode("Nov 28 13:45:12 h kernel: message repeated 9 times: [ " + std::string(kXidText) +
+             "]\nNov 28 13:45:13 h kernel: " + "last message repeated 3 times\n");
   ASSERT_EQ(out.events.size(), 2u);
   EXPECT_NE(out.events[0].find("rep=8"), std::string::npos);
   EXPECT_NE(out.events[0].find("text='gone'"), std::string::npos);
@@ -192,8 +196,9 @@ TEST(Log, Folded_and_wrapped_lines) {
       "[ 1.000001] NVRM: (PCI ID: 10de:26b5) installed in this system has\n"
       "[ 1.000002] NVRM: fallen off the bus and is not responding to commands.\n");
   ASSERT_EQ(folded.events.size(), 1u);
-  EXPECT_EQ(folded.events[0],
-            "1970-01-01T00:00:01.000Z gpu.xid src=log seq=1 rep=0 node=n1 gpu=1099511673600 code=79");
+  EXPECT_EQ(
+      folded.events[0],
+      "1970-01-01T00:00:01.000Z gpu.xid src=log seq=1 rep=0 node=n1 gpu=1099511673600 code=79");
   EXPECT_EQ(folded.counters.unmatched_lines, 0u);
   const std::string wrapped =
       "nodeB [stderr] [rank12]:[E909 09:55:29.313379098 ProcessGroupNCCL.cpp:1664] [PG 0 Rank 12] "
@@ -217,10 +222,25 @@ TEST(Log, Kmsg_continuations_junk_and_ignored_lines) {
 
 TEST(Log, Chunk_borders_do_not_matter_and_random_bytes_never_crash) {
   static const std::vector<std::string> kPieces = {
-      std::string(kXidText), "[ 12.5] ", "[  +0.1] ", "\n", "\n", "Jan  1 00:00:03 h kernel: ",
-      "message repeated 4 times: [ ", "]", "NVRM: The NVIDIA GPU 0000:b3:00.0\n", "x\n",
-      "NVRM: fallen off the bus\n", "{\"log\":\"", "\"}", "\x1b[", "<34>1 ", "2025-01-21T04:41:44",
-      "6,1,5,-;", "kern  :warn  : ", "[rank1] Exception y detected\nby watchdog at work: 3"};
+      std::string(kXidText),
+      "[ 12.5] ",
+      "[  +0.1] ",
+      "\n",
+      "\n",
+      "Jan  1 00:00:03 h kernel: ",
+      "message repeated 4 times: [ ",
+      "]",
+      "NVRM: The NVIDIA GPU 0000:b3:00.0\n",
+      "x\n",
+      "NVRM: fallen off the bus\n",
+      "{\"log\":\"",
+      "\"}",
+      "\x1b[",
+      "<34>1 ",
+      "2025-01-21T04:41:44",
+      "6,1,5,-;",
+      "kern  :warn  : ",
+      "[rank1] Exception y detected\nby watchdog at work: 3"};
   EXPECT_TRUE(rc::check([] {
     std::string text;
     const int count = *rc::gen::inRange(0, 25);

@@ -1,9 +1,8 @@
 // NDJSON: meaning of members, rejections, and that both readers agree.
-#include "runtime/stream/ndjson_decoder.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include "runtime/stream/ndjson_decoder.h"
 #include "tests/unit/stream/pack_fixture.h"
 
 namespace reflex::stream {
@@ -64,17 +63,20 @@ TEST(Ndjson, Time_as_milliseconds_decimal_or_text) {
 TEST(Ndjson, Field_forms) {
   const std::string head = R"({"ts":0,"kind":)";
   const std::string event = "1970-01-01T00:00:00.000Z ";
-  EXPECT_EQ(only(head + R"("gpu.ecc","node":7,"gpu":"3","type":"corrected","total":3.0,"fatal":true})"),
-            event + "gpu.ecc src=src seq=1 rep=0 node=7 gpu=3 type=corrected total=3 fatal=1");
+  EXPECT_EQ(
+      only(head + R"("gpu.ecc","node":7,"gpu":"3","type":"corrected","total":3.0,"fatal":true})"),
+      event + "gpu.ecc src=src seq=1 rep=0 node=7 gpu=3 type=corrected total=3 fatal=1");
   EXPECT_EQ(only(head + R"("gpu.ecc","node":"n","gpu":"0000:3b:00.0","type":"weird","total":"x"})"),
             event + "gpu.ecc src=src seq=1 rep=0 node=n gpu=1099511642880 type=other");
   EXPECT_EQ(only(head + R"("nccl.timeout","job":"j","op":"ALLREDUCE","waited":"10m","at":1500})"),
-            event + "nccl.timeout src=src seq=1 rep=0 job=j op=ALLREDUCE waited=600000000000 "
-                    "at=1500000000");
+            event +
+                "nccl.timeout src=src seq=1 rep=0 job=j op=ALLREDUCE waited=600000000000 "
+                "at=1500000000");
   EXPECT_EQ(only(head + R"("nccl.timeout","job":"j","waited":1.5,"node":null,"source":"agent"})"),
             event + "nccl.timeout src=agent seq=1 rep=0 job=j waited=1500000000");
-  EXPECT_EQ(only(head + R"("node.labels","node":"n","labels":{"hw":"h100","slot":3,"spare":false}})"),
-            event + "node.labels src=src seq=1 rep=0 node=n labels=[hw][h100][slot][3][spare][false]");
+  EXPECT_EQ(
+      only(head + R"("node.labels","node":"n","labels":{"hw":"h100","slot":3,"spare":false}})"),
+      event + "node.labels src=src seq=1 rep=0 node=n labels=[hw][h100][slot][3][spare][false]");
   EXPECT_EQ(only(head + R"("job.start","job":"j","nodes":["n1","n2"]})"),
             event + "job.start src=src seq=1 rep=0 job=j nodes=[n1][n2]");
   EXPECT_EQ(only(head + R"("xid","node":"n","code":1,"code":2})"),
@@ -123,16 +125,25 @@ const std::vector<std::string>& seeds() {
 }
 
 void mutate(std::string& line) {
-  static const std::string kBytes = "\"\\{}[]:,0123456789.eE+-tfn \t\r\x01\x7f\xc3\xff";
+  static const std::string kBytes =
+      std::string("\"\\{}[]:,0123456789.eE+-tfn \t\r\x01\x7f\xc3\xff") + '\0';
   const int edits = *rc::gen::inRange(0, 4);
   for (int i = 0; i < edits && !line.empty(); ++i) {
     const size_t at = *rc::gen::inRange<size_t>(0, line.size());
     const char byte = kBytes[*rc::gen::inRange<size_t>(0, kBytes.size())];
     switch (*rc::gen::inRange(0, 4)) {
-      case 0: line[at] = byte; break;
-      case 1: line.insert(at, 1, byte); break;
-      case 2: line.erase(at, 1); break;
-      default: line.insert(at, line.substr(at, *rc::gen::inRange<size_t>(1, 12))); break;
+      case 0:
+        line[at] = byte;
+        break;
+      case 1:
+        line.insert(at, 1, byte);
+        break;
+      case 2:
+        line.erase(at, 1);
+        break;
+      default:
+        line.insert(at, line.substr(at, *rc::gen::inRange<size_t>(1, 12)));
+        break;
     }
   }
 }

@@ -29,8 +29,12 @@ std::string show(const abi::Record& record, const abi::CompiledPack& pack) {
           out += fmt::format("{}", record.i64(slot));
         }
         break;
-      case abi::SlotForm::kF64: out += fmt::format("{:a}", record.f64(slot)); break;
-      case abi::SlotForm::kText: out += fmt::format("'{}'", record.text(slot)->view()); break;
+      case abi::SlotForm::kF64:
+        out += fmt::format("{:a}", record.f64(slot));
+        break;
+      case abi::SlotForm::kText:
+        out += fmt::format("'{}'", record.text(slot)->view());
+        break;
       case abi::SlotForm::kArray:
         for (uint32_t i = 0; i < record.array(slot)->count; ++i) {
           const int64_t item = record.array(slot)->data()[i];

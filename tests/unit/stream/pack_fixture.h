@@ -76,21 +76,19 @@ inline std::shared_ptr<abi::CompiledPack> make_pack() {
   for (const std::string& word : pack->enums[1].words) {
     pack->enums[1].symbols.push_back(pack->symbols->intern(word));
   }
-  pack->kinds.push_back(kind("gpu.ecc", {key("node"), key("gpu", true, true),
-                                         field("type", declared),
-                                         field("total", type_of(Scalar::kInt)),
-                                         field("fatal", type_of(Scalar::kBool))}));
-  pack->kinds.push_back(kind("nccl.timeout", {key("job"), key("node", true),
-                                              field("rank", type_of(Scalar::kInt)),
-                                              field("op", type_of(Scalar::kEnum)),
-                                              field("waited", type_of(Scalar::kDuration)),
-                                              field("at", type_of(Scalar::kInstant))}));
+  pack->kinds.push_back(kind(
+      "gpu.ecc", {key("node"), key("gpu", true, true), field("type", declared),
+                  field("total", type_of(Scalar::kInt)), field("fatal", type_of(Scalar::kBool))}));
+  pack->kinds.push_back(
+      kind("nccl.timeout",
+           {key("job"), key("node", true), field("rank", type_of(Scalar::kInt)),
+            field("op", type_of(Scalar::kEnum)), field("waited", type_of(Scalar::kDuration)),
+            field("at", type_of(Scalar::kInstant))}));
   abi::KindSchema bench =
-      kind("bench.event", {key("node"), key("job", true), key("gpu", true, true),
-                           field("code", type_of(Scalar::kInt)),
-                           field("value", type_of(Scalar::kReal)),
-                           field("severity", type_of(Scalar::kInt)),
-                           field("msg", type_of(Scalar::kString))});
+      kind("bench.event",
+           {key("node"), key("job", true), key("gpu", true, true),
+            field("code", type_of(Scalar::kInt)), field("value", type_of(Scalar::kReal)),
+            field("severity", type_of(Scalar::kInt)), field("msg", type_of(Scalar::kString))});
   bench.fields.back().used = false;
   pack->kinds.push_back(bench);
   return pack;

@@ -117,7 +117,8 @@ std::vector<std::string> run(const std::vector<Event>& events, bool batched, int
   for (size_t i = 0; i < events.size();) {
     const size_t size = batched ? *rc::gen::inRange<size_t>(1, 20) : 1;
     const size_t end = std::min(events.size(), i + size);
-    feed.push({events.begin() + static_cast<ptrdiff_t>(i), events.begin() + static_cast<ptrdiff_t>(end)});
+    feed.push(
+        {events.begin() + static_cast<ptrdiff_t>(i), events.begin() + static_cast<ptrdiff_t>(end)});
     if (*rc::gen::arbitrary<bool>()) feed.release();
     i = end;
   }
@@ -222,8 +223,11 @@ TEST(Reorder, Same_source_and_id_is_one_event_within_ten_minutes) {
 
 TEST(Reorder, Dedup_keeps_the_first_and_counts_the_rest) {
   Feed feed({}, 2 * kNsPerSecond);
-  feed.push({{1'000, "a", "s", 48}, {1'500, "a", "s", 48}, {3'000, "a", "s", 48},
-             {3'001, "a", "s", 48}, {1'600, "a", "s", 79}});
+  feed.push({{1'000, "a", "s", 48},
+             {1'500, "a", "s", 48},
+             {3'000, "a", "s", 48},
+             {3'001, "a", "s", 48},
+             {1'600, "a", "s", 79}});
   feed.finish();
   ASSERT_EQ(feed.released.size(), 3u);
   EXPECT_NE(feed.released[0].find("rep=2"), std::string::npos) << feed.released[0];

@@ -1,0 +1,234 @@
+// Every diagnostic of sema occurs, at the right place, with its hint.
+#include "tests/unit/sema/support.h"
+
+namespace reflex::test {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* text;       // after the kinds of support.h
+  const char* ids;        // all errors and warnings, in order of place
+  const char* underlined; // of the first one
+  const char* help;       // "" = any
+};
+
+class Reports : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Reports, ids_place_and_help) {
+  const Case& c = GetParam();
+  const auto out = compile_pack(c.text);
+  EXPECT_EQ(ids(*out, true), c.ids) << rendered(*out);
+  const auto all = out->sink.sorted();
+  ASSERT_FALSE(all.empty());
+  EXPECT_EQ(underlined(*out, all[0]), c.underlined) << rendered(*out);
+  if (c.help[0] != '\0') {
+    EXPECT_EQ(all[0].help, c.help) << rendered(*out);
+  }
+}
+
+// A signal that something reads, so that only the mistake under test is reported.
+#define READ(signal) " incident i on node { opens on " signal " }"
+
+const Case kCases[] = {
+    {"unknown_kind", "signal s on node { e: gpu.xidd where e.code == 48 } incident i on node { opens on s }",
+     "R101", "gpu.xidd", "did you mean 'gpu.xid'?"},
+    {"unknown_field", "signal s on node { e: gpu.xid where e.cod == 48 }" READ("s"), "R102", "cod",
+     "did you mean 'code'?"},
+    {"unknown_name", "signal s on node { e: gpu.xid where code == 48 }" READ("s"), "R103", "code",
+     "did you mean 'e.code'?"},
+    {"unknown_head", "signal s on (node, gpu) { when gpu.temp.value > proflie.temp_hot } incident i on node { opens on s }",
+     "R103", "proflie.temp_hot", "did you mean 'profile.temp_hot'?"},
+    {"type_mismatch", "signal s on node { e: gpu.xid where e.code == \"48\" }" READ("s"), "R104",
+     "e.code == \"48\"", ""},
+    {"unknown_parameter",
+     "profile hw.a fallback { temp_hot: celsius = 85 } "
+     "signal s on (node, gpu) { when gpu.temp.value > profile.temp_hto } incident i on node { opens on s }",
+     "R105", "temp_hto", "did you mean 'temp_hot'?"},
+    {"override_unknown",
+     "profile hw.a abstract { temp_hot: celsius = 85 } profile hw.b extends hw.a fallback { temp_hto = 83 }",
+     "R105", "temp_hto", "did you mean 'temp_hot'?"},
+    {"unit_mismatch", "signal s on (node, gpu) { when gpu.temp.value > 300 watt } incident i on node { opens on s }",
+     "R106", "gpu.temp.value > 300 watt", ""},
+    {"unit_missing", "signal s on (node, gpu) { when gpu.temp.value > 90 } incident i on node { opens on s }",
+     "R106", "90", "write the unit: celsius"},
+    {"temperatures_add", "signal s on (node, gpu) { when gpu.temp.value + gpu.temp.limit > 90 celsius } incident i on node { opens on s }",
+     "R106", "gpu.temp.value + gpu.temp.limit", "a difference can be added: a + (b - c)"},
+    {"duplicate_signal",
+     "signal s on node { e: gpu.xid } signal s on node { e: gpu.ecc }" READ("s"),
+     "R107", "s", ""},
+    {"unknown_signal", "fault f on node { prior 1e-4 per job } signal xid_48 on node { e: gpu.xid } "
+     "f causes xid48 p 0.5 incident i on node { opens on xid_48 }", "R108", "xid48", "did you mean 'xid_48'?"},
+    {"unknown_profile", "profile hw.x extends hw.bse fallback { }", "R109", "hw.bse", ""},
+    {"not_a_key", "signal s on nod { e: gpu.xid } incident i on node { opens on s }", "R110", "nod",
+     "did you mean 'node'?"},
+    {"unknown_function", "signal s on node { e: gpu.xid where lable(e.node, site) == \"lab\" }" READ("s"),
+     "R111", "lable(e.node, site)", "did you mean 'label'?"},
+    {"unknown_list", "signal s on node { e: gpu.xid where e.code in xid_hwd }" READ("s"), "R112",
+     "xid_hwd", ""},
+    {"unknown_word", "signal s on node { e: gpu.ecc where e.kind == corected }" READ("s"), "R113",
+     "corected", "did you mean 'corrected'?"},
+    {"bad_arguments", "feature f on node = rate(gpu.throttle) signal s on node { when f > 3 per hour }" READ("s"),
+     "R114", "rate(gpu.throttle)", "write: rate(gpu.throttle, 6h)"},
+    {"unknown_cause", "signal s on node { e: gpu.xid } gpu_mem causes s p 0.5" READ("s"), "R115",
+     "gpu_mem", ""},
+    {"unknown_incident", "test \"t\" { nodes n1 expect verdict job_hng n1 { none } }", "R116",
+     "job_hng", ""},
+    {"unknown_option", "feature f on node = since(node.heartbeat, slack 3) signal s on node { when f > 5m }" READ("s"),
+     "R117", "slack 3", ""},
+    {"unknown_group", "decoder d for text { line /Xid (?<code>\\d+)/ -> gpu.xid { code = u16(cod) } }",
+     "R118", "cod", "did you mean 'code'?"},
+    {"unknown_type", "event k { key node: node  code: u61 }", "R119", "u61", ""},
+    {"counter_read", "signal s on (node, gpu) { when gpu.ecc.total > 100 } incident i on node { opens on s }",
+     "R120", "gpu.ecc.total", "write: increase(gpu.ecc.total, 1h)"},
+    {"entity_mismatch",
+     "feature wear on (node, gpu) = decayed(increase(gpu.ecc.total), half_life 3d) "
+     "signal s on node { when wear > 3 }" READ("s"), "R121", "wear", ""},
+    {"unused", "list l: set<u16> = [48] macro m(e: gpu.xid) = e.code == 48 "
+     "feature f on node = since(node.heartbeat)", "R201 R202 R203", "l", ""},
+    {"mad_without_floor",
+     "signal s on (node, gpu) { when gpu.temp.value > peers(job).median + 6 * peers(job).mad } incident i on node { opens on s }",
+     "R204", "peers(job).mad", "write: max(peers(job).mad, 0.5 celsius)"},
+    {"unread_signal", "signal s on node { e: gpu.xid }", "R205", "s", ""},
+    {"fault_without_edges", "fault f on node { prior 1e-4 per job }", "R206", "f", ""},
+    {"p_high", "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } f causes s p 0.999",
+     "R208", "0.999", ""},
+    {"constant_code", "signal s on node { e: gpu.xid where e.code == 70000 }" READ("s"), "R209",
+     "e.code == 70000", ""},
+    {"constant_both", "signal s on node { e: gpu.xid where e.code == 48 and e.code == 63 }" READ("s"),
+     "R209", "e.code == 48 and e.code == 63", ""},
+    {"unused_allow", "signal s on node { e: gpu.xid } # allow R204 known\n" READ("s"), "R299",
+     "# allow R204", ""},
+    {"fan_out", "signal s on (node, nic) { e: gpu.xid } incident i on node { opens on s }", "R301",
+     "gpu.xid", ""},
+    {"fallback_none", "profile hw.a { }", "R303", "hw.a", ""},
+    {"fallback_two", "profile hw.a fallback { } profile hw.b fallback { }", "R303", "hw.b", ""},
+    {"abstract_kind", "signal s on node { e: gpu.base }" READ("s"), "R304", "gpu.base", ""},
+    {"lag_turned", "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } "
+     "f causes s p 0.5 lag 1h .. 0s" READ("s"), "R305", "1h .. 0s", ""},
+    {"p_range", "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } "
+     "f causes s p 1.5" READ("s"), "R306", "1.5", ""},
+    {"scope", "external tor_switch on tor { prior 1e-5 per hour } signal s on node { e: gpu.xid } "
+     "tor_switch causes s p 0.5" READ("s"), "R307", "s", "write: scope tor"},
+    {"mixed_weight", "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } "
+     "f causes s p 0.5 weight 2.5 nats" READ("s"), "R308", "2.5 nats", ""},
+    {"macro_recursion", "macro m(e: gpu.xid) = m(e) signal s on node { e: gpu.xid where m(e) }" READ("s"),
+     "R309", "m(e)", ""},
+    {"kind_cycle", "event a extends b { } event b extends a { }", "R311", "a", ""},
+    {"parameter_range", "profile hw.a abstract { temp_hot: celsius = 85 within 70 .. 95 } "
+     "profile hw.b extends hw.a fallback { temp_hot = 120 }", "R312", "120", ""},
+    {"feature_in_feature", "feature a on node = since(node.heartbeat) "
+     "feature b on node = count(gpu.xid where a > 2m, within 1h) signal s on node { when b > 2 and a > 1m }" READ("s"),
+     "R313", "a", ""},
+    {"stray_clause", "signal s on node { e: gpu.xid for 5m }" READ("s"), "R313", "5m", ""},
+    {"bad_regex", "decoder d for text { line /(a/ -> gpu.xid { } }", "R314", "/(a/", ""},
+    {"peers_alone", "signal s on (node, gpu) { when 3 celsius < peers(job).median } incident i on node { opens on s }",
+     "R315", "peers(job).median", ""},
+    {"no_pattern", "signal s on node { holds 5m }" READ("s"), "R316", "s", ""},
+    {"no_window", "signal s on node { a: gpu.xid then b: gpu.ecc }" READ("s"), "R316", "s", ""},
+    {"guard_reads_step", "signal s on node { e: gpu.xid and none gpu.xid where it.code == e.code in the last 24h }" READ("s"),
+     "R317", "e.code", ""},
+    {"test_without_expectation", "test \"t\" { nodes n1 }", "R318", "test", ""},
+    {"not_constant", "signal s on node within node { a: gpu.xid then b: gpu.ecc }" READ("s"), "R319",
+     "node", ""},
+    {"absent_first", "signal s on node { then absent u: nic.state for 30s }" READ("s"), "R320",
+     "then absent u: nic.state for 30s", ""},
+    {"missing_key", "decoder d for text { line /x/ -> nic.state { } }", "R321", "nic.state", ""},
+    {"state", "signal s on node { count gpu.xid >= 3 within 1h exact max 100000000 }" READ("s"),
+     "R412", "100000000", ""},
+    {"index", "signal s on (node, gpu) { e: gpu.xid where e.reg[7] == 1 } incident i on node { opens on s }",
+     "R414", "7", ""},
+    {"bit", "signal s on (node, gpu) { e: gpu.xid where e.reg[0] any bits (64) } incident i on node { opens on s }",
+     "R414", "64", ""},
+    {"number_range", "list l: set<u8> = [300] signal s on node { e: gpu.xid where e.code in l }" READ("s"),
+     "R416", "300", ""},
+    {"later_suppress", "signal s on node { e: gpu.xid } suppress lab { signals s until 2026-12-31 reason \"x\" }",
+     "R390", "lab", ""},
+    {"later_adaptive", "profile hw.a fallback { adaptive limit: per<hour> { default 3 } }", "R390",
+     "limit", ""},
+    {"later_exceptions", "signal s on (node, gpu) { when gpu.temp.value > 90 celsius exceptions known (node ==, gpu ==) } incident i on node { opens on s }",
+     "R390", "known", ""},
+    {"later_learn", "signal s on node { e: gpu.xid } leak 1e-3 per hour learn" READ("s"), "R390",
+     "1e-3", ""},
+    {"later_masks", "external x on tor { prior 1e-5 per hour } signal s on node { e: gpu.xid } x masks s",
+     "R390", "x", ""},
+};
+
+INSTANTIATE_TEST_SUITE_P(sema, Reports, ::testing::ValuesIn(kCases),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+TEST(Diagnostics, horizon_is_a_cap_only_when_stated) {
+  const std::string signal =
+      "signal s on node { count gpu.xid >= 3 within 30d } incident i on node { opens on s }";
+  const auto free = compile_pack(signal);
+  ASSERT_NE(free->pack, nullptr) << rendered(*free);
+  EXPECT_EQ(free->pack->limits.horizon_ns, 30LL * 24 * 3600 * 1'000'000'000);
+  const auto capped = compile_pack("limits { horizon 7d } " + signal);
+  EXPECT_EQ(ids(*capped), "R410") << rendered(*capped);
+}
+
+TEST(Diagnostics, too_many_fields) {
+  std::string text = "event k { key node: node ";
+  for (int i = 0; i < 64; ++i) text += " f" + std::to_string(i) + ": u8 ";
+  EXPECT_EQ(ids(*compile_pack(text + "}")), "R411");
+}
+
+TEST(Diagnostics, profile_depth) {
+  std::string text = "profile p0 fallback { } ";
+  for (int i = 1; i <= 10; ++i) {
+    text += "profile p" + std::to_string(i) + " extends p" + std::to_string(i - 1) + " { } ";
+  }
+  const auto out = compile_pack(text);
+  EXPECT_EQ(only(*out, "R413").message, "profiles inherit at most 8 levels deep");
+}
+
+TEST(Diagnostics, macros_that_explode_are_stopped) {
+  std::string text = "macro m0(e: gpu.xid) = e.code == 1 or e.code == 2 ";
+  for (int i = 1; i < 24; ++i) {
+    const std::string below = "m" + std::to_string(i - 1) + "(e)";
+    text += "macro m" + std::to_string(i) + "(e: gpu.xid) = " + below + " or " + below + " ";
+  }
+  const auto out = compile_pack(text + "signal s on node { e: gpu.xid where m23(e) }");
+  EXPECT_EQ(only(*out, "R415").severity, diag::Severity::kError);
+}
+
+TEST(Diagnostics, several_independent_mistakes_are_all_reported) {
+  const auto out = compile_pack(R"(
+    signal a on node { e: gpu.xidd }
+    signal b on node { e: gpu.xid where e.cod == 1 }
+    signal c on nod { e: gpu.xid }
+    incident i on node { opens on a or b or c })");
+  EXPECT_EQ(ids(*out), "R101 R102 R110") << rendered(*out);
+}
+
+TEST(Diagnostics, a_poisoned_name_silences_what_follows) {
+  const auto out = compile_pack(
+      "signal s on node { e: gpu.xid where e.cod + 3 > 4 and e.cod == \"x\" and e.code == 3 } "
+      "incident i on node { opens on s }");
+  // Two uses of the unknown field, nothing about the sums and comparisons above them.
+  EXPECT_EQ(ids(*out), "R102 R102") << rendered(*out);
+}
+
+TEST(Diagnostics, allow_comment_suppresses_a_warning) {
+  const auto out = compile_pack("# allow R205 kept for dashboards\nsignal s on node { e: gpu.xid }");
+  EXPECT_EQ(ids(*out, true), "") << rendered(*out);
+}
+
+TEST(Diagnostics, cycle_prints_the_circle_and_what_to_cut) {
+  const auto out = compile_pack(R"(
+    signal a on node { e: gpu.xid }  signal b on node { e: gpu.ecc }
+    signal c on node { e: gpu.throttle }
+    a causes b p 0.5   b causes c p 0.2   c causes a p 0.4)");
+  const auto d = only(*out, "R302");
+  EXPECT_EQ(d.message, "the causes go in a circle: t.a -> t.b -> t.c -> t.a");
+  EXPECT_EQ(d.help.substr(0, 45), "cut the weakest edge: t.b causes t.c (t/pack.");
+}
+
+TEST(Diagnostics, text_form_has_place_and_id) {
+  const auto out = compile_pack("signal s on nod { e: gpu.xid }");
+  const std::string text = rendered(*out);
+  EXPECT_NE(text.find("t/pack.rfx:15:13: error:"), std::string::npos) << text;
+  EXPECT_NE(text.find("[R110]"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace reflex::test
