@@ -105,7 +105,7 @@ void print_outcomes(const std::vector<TestOutcome>& outcomes, const TestFlags& f
   }
 }
 
-int run(const TestFlags& flags, const CommonFlags& common) {
+int run(TestFlags flags, const CommonFlags& common) {
   if (!flags.run_pattern.empty() && !RE2(flags.run_pattern, RE2::Quiet).ok()) {
     print_error(common, fmt::format("--run: '{}' is not a regular expression", flags.run_pattern));
     return kUsage;
@@ -120,6 +120,7 @@ int run(const TestFlags& flags, const CommonFlags& common) {
                             : fmt::format("no tests: no title matches '{}'", flags.run_pattern));
     return kFindings;
   }
+  flags.options.patterns = stream::compile_line_patterns(*loaded.compilation->pack);
   const auto outcomes = run_all(*loaded.compilation, chosen, flags);
   print_outcomes(outcomes, flags, common);
   size_t passed = 0;

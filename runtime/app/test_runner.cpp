@@ -54,8 +54,9 @@ std::vector<Arrival> shuffled(const Script& script, int64_t lateness_ns, uint64_
 
 class Session {
  public:
-  Session(std::shared_ptr<const abi::CompiledPack> pack, const Script& script)
-      : pack_(std::move(pack)), script_(script) {}
+  Session(std::shared_ptr<const abi::CompiledPack> pack, const Script& script,
+          std::shared_ptr<const stream::LineMatcher> patterns)
+      : pack_(std::move(pack)), patterns_(std::move(patterns)), script_(script) {}
 
   Result<Observed> run(const Variant& variant) {
     engine::EngineOptions options;
@@ -129,7 +130,7 @@ class Session {
       options.year = 2026;
       options.base_ns = item.ts_ns;
       stream::LogDecoder decoder(pack_, pack_->symbols->intern(item.node), source_, options,
-                                 on_reject);
+                                 on_reject, patterns_);
       decoder.decode(text, item.seq * kLinesPerItem, batch);
       decoder.finish(batch);
       observed_.counters.add(decoder.counters());
@@ -156,6 +157,7 @@ class Session {
   // Why: seq orders ties; one raw text may hold many lines.
   static constexpr uint64_t kLinesPerItem = 100'000;
   std::shared_ptr<const abi::CompiledPack> pack_;
+  std::shared_ptr<const stream::LineMatcher> patterns_;
   const Script& script_;
   std::unique_ptr<engine::Engine> engine_;
   SymbolId source_ = kNoSymbol;
@@ -201,17 +203,16 @@ std::vector<Variant> variants_of(const Script& script, int64_t lateness_ns,
   return variants;
 }
 
-void check_variants(const abi::CompiledPack& pack, const Script& script,
-                    std::shared_ptr<const abi::CompiledPack> shared, const Observed& base,
-                    const TestOptions& options, TestOutcome& outcome) {
-  const std::string expected = fingerprint(pack, base);
-  for (const auto& variant : variants_of(script, pack.clock.lateness_ns, options)) {
-    auto observed = Session(shared, script).run(variant);
+void check_variants(const std::shared_ptr<const abi::CompiledPack>& pack, const Script& script,
+                    const TestOptions& options, const Observed& base, TestOutcome& outcome) {
+  const std::string expected = fingerprint(*pack, base);
+  for (const auto& variant : variants_of(script, pack->clock.lateness_ns, options)) {
+    auto observed = Session(pack, script, options.patterns).run(variant);
     if (!observed.ok()) {
       outcome.report += observed.error().message + "\n";
       continue;
     }
-    const std::string got = fingerprint(pack, observed.value());
+    const std::string got = fingerprint(*pack, observed.value());
     if (got == expected) continue;
     outcome.report += fmt::format("{}: error: the result depends on arrival ({})\n{}", outcome.place,
                                   variant.name, first_difference(expected, got));
@@ -235,14 +236,14 @@ TestOutcome run_test(const compiler::Compilation& compilation, const ast::Module
     outcome.report = fmt::format("{}: error: {}\n", outcome.place, script.error().message);
     return outcome;
   }
-  auto observed = Session(compilation.pack, script.value()).run({"in order", in_order(script.value())});
+  auto observed = Session(compilation.pack, script.value(), options.patterns)
+                      .run({"in order", in_order(script.value())});
   if (!observed.ok()) {
     outcome.report = observed.error().message + "\n";
     return outcome;
   }
   judge(compilation, module, test, observed.value(), outcome);
-  check_variants(*compilation.pack, script.value(), compilation.pack, observed.value(), options,
-                 outcome);
+  check_variants(compilation.pack, script.value(), options, observed.value(), outcome);
   if (outcome.expectations == 0) {
     outcome.report += fmt::format("{}: error: no expectation ran\n", outcome.place);
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/driver/compile.h"
+#include "runtime/stream/log_decoder.h"
 
 namespace reflex::app {
 
@@ -15,6 +16,8 @@ struct TestOptions {
   bool matrix = false;           // every test also batch 1, 3 shuffles and 2 threads
   uint64_t shuffle_seed = 1;
   bool verbose = false;
+  /// Compiled line patterns of the pack set, shared by all tests; null: each decoder makes its own.
+  std::shared_ptr<const stream::LineMatcher> patterns;
 };
 
 struct TestOutcome {

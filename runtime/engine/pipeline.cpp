@@ -74,6 +74,7 @@ class Run {
   const PipelineHooks& hooks_;
   stream::Reorder reorder_;
   std::vector<std::unique_ptr<Input>> inputs_;
+  std::shared_ptr<const stream::LineMatcher> line_patterns_;
   stream::Released released_;
   PipelineSummary summary_;
   std::mutex reject_mutex_;
@@ -114,8 +115,9 @@ Status Run::open_log(const LogInput& log) {
   log_options.base_ns = input->lines->modified_ns();
   if (!options_.year_given) log_options.year = year_of(log_options.base_ns);
   const SymbolId node = pack_->symbols->intern(log.node);
+  if (!line_patterns_) line_patterns_ = stream::compile_line_patterns(*pack_);
   input->log = std::make_unique<stream::LogDecoder>(pack_, node, input->source, log_options,
-                                                    locked_sink());
+                                                    locked_sink(), line_patterns_);
   reorder_.add_source(input->source, /*is_log=*/true);
   engine_.coverage().add_log(node);
   engine_.mark_log_source(input->source);

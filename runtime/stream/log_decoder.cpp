@@ -38,11 +38,12 @@ void strip_escapes(std::string_view line, std::string& out) {
 class LogDecoder::Impl {
  public:
   Impl(std::shared_ptr<const abi::CompiledPack> pack, SymbolId node, SymbolId source,
-       const LogOptions& options, RejectSink sink)
+       const LogOptions& options, RejectSink sink, std::shared_ptr<const LineMatcher> patterns)
       : options_(options),
         source_(source),
         sampler_(counters_, std::move(sink)),
-        matcher_(*pack),
+        patterns_(patterns ? std::move(patterns) : compile_line_patterns(*pack)),
+        matcher_(*patterns_),
         builder_(pack, node, options_),
         clock_(options_) {}
 
@@ -250,7 +251,8 @@ class LogDecoder::Impl {
   SymbolId source_;
   IngestCounters counters_;
   RejectSampler sampler_;
-  LineMatcher matcher_;
+  std::shared_ptr<const LineMatcher> patterns_;
+  const LineMatcher& matcher_;
   LogRecordBuilder builder_;
   LogClock clock_;
   DocumentReader envelope_;
@@ -268,9 +270,15 @@ class LogDecoder::Impl {
   std::vector<std::string_view> groups_;
 };
 
+std::shared_ptr<const LineMatcher> compile_line_patterns(const abi::CompiledPack& pack) {
+  return std::make_shared<const LineMatcher>(pack);
+}
+
 LogDecoder::LogDecoder(std::shared_ptr<const abi::CompiledPack> pack, SymbolId node,
-                       SymbolId source, const LogOptions& options, RejectSink sink)
-    : impl_(std::make_unique<Impl>(std::move(pack), node, source, options, std::move(sink))) {}
+                       SymbolId source, const LogOptions& options, RejectSink sink,
+                       std::shared_ptr<const LineMatcher> patterns)
+    : impl_(std::make_unique<Impl>(std::move(pack), node, source, options, std::move(sink),
+                                   std::move(patterns))) {}
 LogDecoder::~LogDecoder() = default;
 void LogDecoder::decode(std::string_view text, uint64_t first_line, RecordBatch& out) {
   impl_->decode(text, first_line, out);

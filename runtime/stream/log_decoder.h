@@ -32,10 +32,17 @@ struct LogOptions {
   std::vector<std::pair<std::string, int>> gpu_map;  // PCI address (any spelling) -> gpu index
 };
 
+class LineMatcher;
+
+/// The compiled patterns of all decoders of a pack set; shared by the logs of many nodes.
+std::shared_ptr<const LineMatcher> compile_line_patterns(const abi::CompiledPack& pack);
+
 class LogDecoder {
  public:
+  /// `patterns` must come from `pack`; null compiles them for this decoder alone (~30 ms).
   LogDecoder(std::shared_ptr<const abi::CompiledPack> pack, SymbolId node, SymbolId source,
-             const LogOptions& options, RejectSink sink = {});
+             const LogOptions& options, RejectSink sink = {},
+             std::shared_ptr<const LineMatcher> patterns = nullptr);
   ~LogDecoder();
   /// Whole lines. Call finish() at the end of the source to flush folded lines.
   void decode(std::string_view text, uint64_t first_line, RecordBatch& out);

@@ -90,7 +90,7 @@ int RecordOrder::compare_slot(SlotOrder order, const abi::Record& a, const abi::
 
 int RecordOrder::compare_ties(const abi::Record& a, const abi::Record& b) {
   if (const int result = compare_names(a.source, b.source); result != 0) return result;
-  if (a.source < is_log_.size() && is_log_[a.source] && a.seq != b.seq) {
+  if (is_log(a.source) && a.seq != b.seq) {
     return three_way(a.seq, b.seq);
   }
   const std::string_view id_a = a.id == nullptr ? std::string_view() : a.id->view();

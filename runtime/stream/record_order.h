@@ -16,6 +16,9 @@ class RecordOrder {
  public:
   explicit RecordOrder(std::shared_ptr<const abi::CompiledPack> pack);
   void set_log(SymbolId source);
+  [[nodiscard]] bool is_log(SymbolId source) const {
+    return source < is_log_.size() && is_log_[source];
+  }
   /// True when a comes before b.
   bool less(const abi::Record& a, const abi::Record& b) {
     if (a.ts_ns != b.ts_ns) return a.ts_ns < b.ts_ns;

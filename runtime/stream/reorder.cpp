@@ -282,6 +282,8 @@ class Reorder::Impl {
 
   void emit(const Entry& entry, Released& out) {
     entry.record->order = ++order_count_;
+    // A line number says where an event came, not what it is: only a log's own order is a fact.
+    if (!order_.is_log(entry.record->source)) entry.record->seq = 0;
     ++counters_.events;
     out.records.push_back(entry.record);
     drop_reference(entry.batch);

@@ -68,6 +68,13 @@ int slot_of(const abi::KindSchema& kind, std::string_view name) {
   return -1;
 }
 
+/// The value of a label, or kNoSymbol; `labels` are sorted by key.
+SymbolId find_label(const Labels& labels, SymbolId key) {
+  const auto at = std::lower_bound(labels.begin(), labels.end(), key,
+                                   [](const auto& l, SymbolId k) { return l.first < k; });
+  return at != labels.end() && at->first == key ? at->second : kNoSymbol;
+}
+
 }  // namespace
 
 struct Topology::State {
@@ -173,6 +180,15 @@ void Topology::set_labels(SymbolId node, int64_t ts_ns, Labels labels) {
   abi::ClassId best = 0;
   bool found = false;
   bool ambiguous = false;
+  // An operator (or a test) may name the class outright; no pattern is asked then.
+  const SymbolId profile_key = s.pack->symbols->intern("reflex.profile");
+  if (const SymbolId named = find_label(version.labels, profile_key); named != kNoSymbol) {
+    for (size_t c = 0; c < s.pack->classes.size(); ++c) {
+      if (s.pack->classes[c].name != s.pack->symbols->name(named)) continue;
+      version.hw_class = static_cast<abi::ClassId>(c);
+      return;
+    }
+  }
   for (size_t c = 0; c < s.pack->classes.size(); ++c) {
     const abi::ClassPlan& plan = s.pack->classes[c];
     if (plan.abstract_class || plan.matches == abi::kNone32) continue;
@@ -234,10 +250,7 @@ SymbolId Topology::label(SymbolId node, SymbolId key, int64_t ts_ns) const {
   const auto it = state_->nodes.find(node);
   if (it == state_->nodes.end()) return kNoSymbol;
   const LabelVersion* version = it->second.labels.at(ts_ns);
-  if (version == nullptr) return kNoSymbol;
-  const auto at = std::lower_bound(version->labels.begin(), version->labels.end(), key,
-                                   [](const auto& l, SymbolId k) { return l.first < k; });
-  return at != version->labels.end() && at->first == key ? at->second : kNoSymbol;
+  return version == nullptr ? kNoSymbol : find_label(version->labels, key);
 }
 
 abi::ClassId Topology::hw_class(SymbolId node, int64_t ts_ns) const {

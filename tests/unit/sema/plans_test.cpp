@@ -196,7 +196,7 @@ TEST(Plans, features_of_a7) {
     feature recent_mean   on (node, gpu) = mean(gpu.temp.value, last 8)
     feature same_mean     on (node, gpu) = mean(gpu.temp.value, last 8)
     signal a on (node, gpu) { when ecc_wear > 50 for 10m }
-    signal b on (node, gpu) { when throttle_rate > 3 per hour and temp_drift > 2 celsius/hour }
+    signal b on (node, gpu) { when throttle_rate > 3 per hour and temp_drift > 2 celsius per hour }
     signal c on node { when quiet > 5m and bad_streak >= 3 }
     signal d on (node, gpu) { when mem_cusum > 100 watt and recent_mean > 80 celsius and same_mean > 1 celsius }
     incident i on node { opens on a or b or c or d })");
