@@ -124,7 +124,8 @@ class Pipeline {
 
  private:
   void parse(std::vector<InMemoryFile> files);
-  void identify(abi::CompiledPack& pack, const sema::PackSet& packs);
+  void identify(abi::CompiledPack& pack, const sema::PackSet& packs) const;
+  [[nodiscard]] Hash content_hash(const sema::Pack& p) const;
   Status generate(const std::shared_ptr<abi::CompiledPack>& pack);
 
   const Options& options_;
@@ -156,39 +157,57 @@ std::string folder_of(std::string_view path) {
   return slash == std::string_view::npos ? std::string() : std::string(path.substr(0, slash));
 }
 
-void Pipeline::identify(abi::CompiledPack& pack, const sema::PackSet& packs) {
+void Pipeline::identify(abi::CompiledPack& pack, const sema::PackSet& packs) const {
+  std::vector<std::string> hashes(packs.packs.size());
+  // Imports first: an importer's hash holds theirs. There is no cycle any more (R521).
+  auto hash_of = [&](auto&& self, size_t index) -> const std::string& {
+    if (!hashes[index].empty()) return hashes[index];
+    const sema::Pack& p = packs.packs[index];
+    Hash own = content_hash(p);
+    std::map<std::string, std::string> imports;
+    for (const sema::ImportRef& i : p.imports) {
+      imports[packs.packs[i.pack].name] = self(self, i.pack);
+    }
+    for (const auto& [name, hash] : imports) {
+      own.add(name);
+      own.add(hash);
+    }
+    hashes[index] = own.hex();
+    return hashes[index];
+  };
   Hash set;
-  for (const sema::Pack& p : packs.packs) {
-    if (p.modules.empty()) continue;
-    std::string folder = folder_of(out_->sources.path(out_->modules[p.modules[0]].file));
-    for (const uint32_t m : p.modules) {
-      const std::string other = folder_of(out_->sources.path(out_->modules[m].file));
-      while (other.compare(0, folder.size(), folder) != 0) folder = folder_of(folder);
-    }
-    std::map<std::string, std::string_view> parts;
-    for (const uint32_t m : p.modules) {
-      const std::string_view path = out_->sources.path(out_->modules[m].file);
-      // Tests do not change what a pack means; with or without them the hash is the same.
-      if (is_test_file(std::string(path))) continue;
-      parts[relative_path(path, folder)] = out_->sources.text(out_->modules[m].file);
-    }
-    for (const auto& [path, text] : data_files_) {
-      if (path.compare(0, folder.size(), folder) == 0) parts[relative_path(path, folder)] = text;
-    }
-    Hash own;
-    for (const auto& [path, text] : parts) {
-      own.add(path);
-      own.add(text);
-    }
-    std::vector<std::string> imports;
-    for (const sema::ImportRef& i : p.imports) imports.push_back(packs.packs[i.pack].name);
-    std::sort(imports.begin(), imports.end());
-    for (const std::string& name : imports) own.add(name);
-    pack.packs.push_back({p.name, p.version, own.hex()});
-    set.add(p.name);
-    set.add(pack.packs.back().sha256);
+  for (size_t i = 0; i < packs.packs.size(); ++i) {
+    if (packs.packs[i].modules.empty()) continue;
+    pack.packs.push_back({packs.packs[i].name, packs.packs[i].version, hash_of(hash_of, i)});
+    set.add(packs.packs[i].name);
+    set.add(hashes[i]);
   }
   pack.set_sha256 = set.hex();
+}
+
+/// Over the files of the pack and the data files in its folder, in the order of their names.
+Hash Pipeline::content_hash(const sema::Pack& p) const {
+  Hash own;
+  std::string folder = folder_of(out_->sources.path(out_->modules[p.modules[0]].file));
+  for (const uint32_t m : p.modules) {
+    const std::string other = folder_of(out_->sources.path(out_->modules[m].file));
+    while (other.compare(0, folder.size(), folder) != 0) folder = folder_of(folder);
+  }
+  std::map<std::string, std::string_view> parts;
+  for (const uint32_t m : p.modules) {
+    const std::string_view path = out_->sources.path(out_->modules[m].file);
+    // Tests do not change what a pack means; with or without them the hash is the same.
+    if (is_test_file(std::string(path))) continue;
+    parts[relative_path(path, folder)] = out_->sources.text(out_->modules[m].file);
+  }
+  for (const auto& [path, text] : data_files_) {
+    if (path.compare(0, folder.size(), folder) == 0) parts[relative_path(path, folder)] = text;
+  }
+  for (const auto& [path, text] : parts) {
+    own.add(path);
+    own.add(text);
+  }
+  return own;
 }
 
 Status Pipeline::generate(const std::shared_ptr<abi::CompiledPack>& pack) {

@@ -370,6 +370,11 @@ NodePtr check_peers(State& s, const Env& env, const std::string& scope, const Se
     suggest(d, stat.text, names, stat.span);
     return poison(span);
   }
+  if (!env.peers_allowed) {
+    auto& d = s.report(Id::kNotHere, span, "peers are compared only in `when` and in targets");
+    d.help = "write: signal .. { when gpu.temp.value > peers(job).median + .. }";
+    return poison(span);
+  }
   if (env.peers_feature == kNone32) {
     auto& d = s.report(Id::kPeersWithoutFeature, span,
                        "peers has nothing to compare: the other side reads no feature");

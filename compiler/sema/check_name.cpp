@@ -127,6 +127,26 @@ NodePtr entity_key(State& s, const Env& env, uint32_t position, Span span) {
   return load(Op::kEntityKey, position, t, span);
 }
 
+/// A bare key name beside a record is the record's own: a predicate is evaluated once per event,
+/// for every signal that shares it. Null when the record does not have it.
+NodePtr key_of_record(State& s, const Env& env, const std::string& key, Span span) {
+  const KindInfo& kind = s.kinds[env.record_kind];
+  if (const auto slot = slot_of(kind, key)) {
+    mark_field_used(s, env.record_kind, *slot);
+    return load(Op::kField, *slot, kind.schema.fields[*slot].type, span);
+  }
+  const auto node = slot_of(kind, "node");
+  const auto job = entity_type_id(s, "job");
+  if (key != "job" || !node || !job) return nullptr;
+  mark_field_used(s, env.record_kind, *node);
+  Type t;
+  t.scalar = Scalar::kEntity;
+  t.entity = *job;
+  t.optional = true;
+  return make(Op::kJobOf, t, {load(Op::kField, *node, kind.schema.fields[*node].type, span)},
+              span);
+}
+
 NodePtr named_feature(State& s, const Env& env, uint32_t index, const std::string& name,
                       Span span) {
   for (const Symbol& symbol : s.feature_names.symbols) {
@@ -243,9 +263,11 @@ NodePtr check_path(State& s, const Env& env, const std::vector<Segment>& path, S
   if (head == "peers" && path.size() == 2) return check_peers(s, env, "job", path[1], span);
   if (head == "now" && path.size() == 1) return load(Op::kNow, 0, instant_type(), span);
   if (env.has_entity && path.size() == 1) {
-    const auto& keys = s.pack.entity_kinds[env.entity_kind].keys;
+    const auto keys = s.pack.entity_kinds[env.entity_kind].keys;
     for (uint32_t i = 0; i < keys.size(); ++i) {
-      if (keys[i] == head) return entity_key(s, env, i, span);
+      if (keys[i] != head) continue;
+      if (env.record_kind == kNone32) return entity_key(s, env, i, span);
+      if (const NodePtr n = key_of_record(s, env, head, span)) return n;
     }
   }
   const std::string full = join(path, 0, path.size());

@@ -435,7 +435,9 @@ NodePtr check_binary(State& s, const Env& env, const ast::Expr& e) {
     while (!open.empty() && with_peers.peers_feature == kNone32) {
       const NodePtr n = open.back();
       open.pop_back();
-      if (n->op == Op::kFeature && !n->mean) with_peers.peers_feature = n->index;
+      if (n->op == Op::kFeature) {
+        with_peers.peers_feature = n->mean ? intern_feature(s, *n->mean, n->type) : n->index;
+      }
       for (auto it = n->args.rbegin(); it != n->args.rend(); ++it) open.push_back(*it);
     }
     with_peers.peers_type = first->type;

@@ -71,6 +71,7 @@ void Builder::conditions() {
   env.has_entity = true;
   env.entity_kind = c.entity;
   env.features_allowed = true;
+  env.peers_allowed = true;
   if (c.decl.peers_at_least) {
     const auto n = constant_count(s, c.pack, *c.decl.peers_at_least, "`peers at least`", 1,
                                   1'000'000);

@@ -224,6 +224,7 @@ void Builder::target(const ast::Expr& e) {
   inner.steps.clear();
   inner.has_entity = true;
   inner.features_allowed = true;
+  inner.peers_allowed = true;
   if (mentions_peers(e)) {
     const auto source = resolve_source(s, env.pack, call.source);
     if (!source || !source->slot) {

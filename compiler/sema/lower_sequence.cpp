@@ -37,6 +37,7 @@ struct Builder {
   Env env_of(uint32_t kind, const ast::Name& variable);
   Split split(const Env& env, uint32_t kind, const ast::Expr* where);
   void note_equality(const NodePtr& n, uint32_t kind, Split& out) const;
+  bool known_before(const NodePtr& join, uint32_t before_step);
   void step(size_t index);
   void unless(size_t index);
   void spans();
@@ -170,6 +171,25 @@ void Builder::step(size_t index) {
   seq().steps.push_back(std::move(out));
 }
 
+/// The fields of a step are known only once it has happened: a cancelling event between a and b
+/// cannot be compared with b.
+bool Builder::known_before(const NodePtr& join, uint32_t before_step) {
+  if (join->op == ir::Op::kCapture) {
+    const uint32_t step = captures.entries[join->index].step;
+    if (step < before_step) return true;
+    const std::string& name = c.decl.steps[step].variable.text;
+    auto& d = s.report(Id::kNotHere, join->span,
+                       "the event comes before step '" + name +
+                           "': its fields are not known yet");
+    d.help = "compare with a field of an earlier step";
+    return false;
+  }
+  for (const NodePtr& a : join->args) {
+    if (!known_before(a, before_step)) return false;
+  }
+  return true;
+}
+
 void Builder::unless(size_t index) {
   const ast::Unless& d = c.decl.unless[index];
   const auto kind = pattern_kind(d.pattern);
@@ -207,6 +227,7 @@ void Builder::unless(size_t index) {
     }
   }
   const Split parts = split(env, *kind, d.pattern.where.get());
+  if (parts.join && !known_before(parts.join, out.before_step)) ok = false;
   const auto key = derive_key(s, *kind, c.entity, d.pattern.kind.span, true, &parts.joined);
   if (!parts.ok || !key) {
     ok = false;

@@ -201,6 +201,7 @@ struct Env {
   std::vector<Binding> bindings;
   std::vector<uint32_t> macro_stack;
   // peers
+  bool peers_allowed = false;
   uint32_t peers_at_least = 3;
   abi::FeatureId peers_feature = kNone32;
   abi::Type peers_type;

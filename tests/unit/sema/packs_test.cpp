@@ -122,6 +122,18 @@ TEST(Packs, hash_depends_on_bytes_and_not_on_place_or_tests) {
   EXPECT_EQ(hash("a/b", "", false).size(), 64u);
 }
 
+TEST(Packs, hash_of_an_importer_holds_those_of_its_imports) {
+  auto site_hash = [](const std::string& extra) {
+    const auto out = compile_files(
+        {{"base/pack.rfx", std::string(kBase) + extra},
+         {"site/pack.rfx", "pack site 1.0.0 import base "
+                           "fault f on node { prior 1e-4 per job } f causes hard p 0.5"}});
+    return out->pack ? out->pack->packs[1].sha256 : rendered(*out);
+  };
+  EXPECT_EQ(site_hash(""), site_hash(""));
+  EXPECT_NE(site_hash(""), site_hash("# changed"));
+}
+
 TEST(Packs, list_from_a_file) {
   Files files{{"base/pack.rfx",
                "pack base 1.0.0 event gpu.xid { key node: node code: u16 } "

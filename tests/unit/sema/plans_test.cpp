@@ -249,6 +249,51 @@ TEST(Plans, mean_is_compared_without_division) {
   EXPECT_EQ(pack.chunks[0].features, leaf.features);
 }
 
+TEST(Plans, bare_keys_beside_a_record_are_the_records_own) {
+  COMPILED(out, R"(
+    signal a on node { e: gpu.xid where e.code == 48 and label(node, site) == "lab" }
+    signal b on job { e: gpu.xid where e.code == 48 and nodes(job) > 8 }
+    signal c on node { when gpu.temp.value > 90 celsius and label(node, site) == "lab" }
+    incident i on node { opens on a or b or c })");
+  for (const char* name : {"t.a", "t.b"}) {
+    const abi::LeafPlan& leaf = pack.leaves[signal(pack, name).sequence.steps[0].leaf];
+    const std::string text = ir_text(*out, leaf.predicate);
+    EXPECT_EQ(text.find("entity"), std::string::npos) << text;
+    EXPECT_NE(text.find("field #0"), std::string::npos) << text;
+  }
+  const std::string when = ir_text(*out, signal(pack, "t.c").condition.when);
+  EXPECT_NE(when.find("entity"), std::string::npos) << when;
+}
+
+// The five shapes of the throughput workload.
+TEST(Plans, workload_shapes) {
+  COMPILED(out, R"(
+    event bench.base abstract { key node: node  code: u16  value: f64  severity: u8 }
+    event k.a extends bench.base { }  event k.b extends bench.base { }
+    signal a on node { e: k.a where e.code in 3..10 and e.severity >= 3 and e.value > 50.25 }
+    signal b on node { count k.a where it.code in 5..36 and it.severity >= 1 >= 5 within 60s each }
+    signal c on node within 30s { a: k.a where a.code in 1..16 then b: k.b where b.code in 2..33 keep latest }
+    signal d on node { a: k.a where a.code in 1..4 then absent b: k.b where b.code in 2..33 for 30s keep all max 64 }
+    signal e on node { e: k.a where e.code in 0..1000 and e.value > 2.5 * mean(k.a.value, last 8, min 4) }
+    signal f on node { e: k.a where e.value > 1.5 * mean(k.a.value, last 16, min 4) }
+    incident i on node { opens on a or b or c or d or e or f })");
+  const abi::LeafPlan& a = pack.leaves[signal(pack, "t.a").sequence.steps[0].leaf];
+  EXPECT_EQ(constraints(a), "1:[3..10] 3:[3..max]");
+  EXPECT_NE(ir_text(*out, a.residual).find("const.f64 50.25"), std::string::npos);
+  const abi::SignalPlan& b = signal(pack, "t.b");
+  EXPECT_TRUE(b.count.each);
+  EXPECT_EQ(b.count.window_ns, 60 * kSecond);
+  const abi::SequencePlan& c = signal(pack, "t.c").sequence;
+  EXPECT_EQ(c.keep, abi::KeepMode::kLatest);
+  EXPECT_EQ(c.steps[1].leaf, signal(pack, "t.d").sequence.steps[1].leaf) << "shared leaf";
+  EXPECT_EQ(signal(pack, "t.d").sequence.partials_max, 64u);
+  const abi::LeafPlan& e = pack.leaves[signal(pack, "t.e").sequence.steps[0].leaf];
+  EXPECT_EQ(constraints(e), "1:[0..1000]");
+  EXPECT_EQ(e.features.size(), 2u);
+  EXPECT_EQ(pack.features.size(), 4u);   // sum and count for each of the two lengths
+  EXPECT_EQ(pack.chunks.size(), 1u);     // f only: everything else is indexed
+}
+
 TEST(Plans, equal_predicates_share_a_leaf_and_an_expression) {
   COMPILED(out, R"(
     signal a on node { e: gpu.xid where e.code == 48 and e.pid > 3 }
