@@ -98,8 +98,7 @@ Status find_files(const std::string& path, std::vector<std::string>& out) {
     return ok_status();
   }
   const size_t before = out.size();
-  fs::recursive_directory_iterator it(path, fs::directory_options::follow_directory_symlink,
-                                      error);
+  fs::recursive_directory_iterator it(path, fs::directory_options::follow_directory_symlink, error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
     std::error_code ignored;
     if (it->path().extension() == ".rfx" && it->is_regular_file(ignored)) {
@@ -216,8 +215,8 @@ Status Pipeline::generate(const std::shared_ptr<abi::CompiledPack>& pack) {
   input.plans = pack.get();
   input.symbols = pack->symbols;
   input.compile_threads = options_.compile_threads;
-  auto code = options_.backend == Backend::kJit ? backend::make_jit(input)
-                                                : backend::make_interp(input);
+  auto code =
+      options_.backend == Backend::kJit ? backend::make_jit(input) : backend::make_interp(input);
   if (!code) return Error(code.error());
   pack->code = std::move(code).value();
   return ok_status();
@@ -230,9 +229,12 @@ Result<std::unique_ptr<Compilation>> Pipeline::run(std::vector<InMemoryFile> fil
   if (out_->modules.empty()) return Error{"no pack files given"};
 
   const sema::PackSet packs = sema::group_packs(out_->sources, out_->modules, out_->sink);
-  sema::Input input{out_->sources, out_->modules, packs,
+  sema::Input input{out_->sources,
+                    out_->modules,
+                    packs,
                     options_.symbols ? options_.symbols : std::make_shared<SymbolTable>(),
-                    options_.include_tests, [this](const std::string& path) {
+                    options_.include_tests,
+                    [this](const std::string& path) {
                       auto text = reader_ ? reader_(path) : std::nullopt;
                       if (text) data_files_[path] = *text;
                       return text;
@@ -295,8 +297,10 @@ Result<std::unique_ptr<Compilation>> compile_text(const std::vector<InMemoryFile
   std::map<std::string, std::string> data;
   for (const InMemoryFile& file : files) {
     const bool rfx = file.path.size() > 4 && file.path.substr(file.path.size() - 4) == ".rfx";
-    if (rfx) packs.push_back(file);
-    else data[file.path] = file.text;
+    if (rfx)
+      packs.push_back(file);
+    else
+      data[file.path] = file.text;
   }
   std::sort(packs.begin(), packs.end(),
             [](const InMemoryFile& a, const InMemoryFile& b) { return a.path < b.path; });

@@ -104,8 +104,7 @@ NodePtr min_max(State& s, const Env& env, const Expr& e) {
       return poison(e.span);
     }
     const bool plain = a->type.scalar != b->type.scalar && a->type.unit == abi::Unit::kNone &&
-                       b->type.unit == abi::Unit::kNone && is_number(a->type) &&
-                       is_number(b->type);
+                       b->type.unit == abi::Unit::kNone && is_number(a->type) && is_number(b->type);
     if (plain) {
       a = to_f64(a);
       b = to_f64(b);
@@ -241,10 +240,10 @@ bool check_macro_argument(State& s, const Env& env, const MacroInfo& macro, size
   for (uint32_t up = kind; up != kNone32; up = s.kinds[up].parent) {
     if (up == *wanted) return true;
   }
-  auto& d = s.report(Id::kTypeMismatch, arg.span,
-                     "macro '" + macro.decl->name.text + "' wants an event of kind '" +
-                         param.type.text + "'" +
-                         (kind == kNone32 ? "" : ", this is a '" + s.kinds[kind].schema.name + "'"));
+  auto& d = s.report(
+      Id::kTypeMismatch, arg.span,
+      "macro '" + macro.decl->name.text + "' wants an event of kind '" + param.type.text + "'" +
+          (kind == kNone32 ? "" : ", this is a '" + s.kinds[kind].schema.name + "'"));
   d.notes.push_back({param.name.span, "the parameter is declared here"});
   return false;
 }
@@ -253,8 +252,7 @@ NodePtr expand_macro(State& s, const Env& env, const Expr& e, uint32_t index) {
   const MacroInfo& macro = s.macros[index];
   const ast::MacroDecl& d = *macro.decl;
   if (std::find(env.macro_stack.begin(), env.macro_stack.end(), index) != env.macro_stack.end()) {
-    auto& diag = s.report(Id::kMacroRecursion, e.span,
-                          "macro '" + d.name.text + "' uses itself");
+    auto& diag = s.report(Id::kMacroRecursion, e.span, "macro '" + d.name.text + "' uses itself");
     diag.notes.push_back({d.name.span, "declared here"});
     return poison(e.span);
   }
@@ -302,8 +300,7 @@ NodePtr unknown_function(State& s, const Env& env, const Expr& e) {
   }
   const auto macros = visible_names(s, s.macro_names, env.pack);
   names.insert(names.end(), macros.begin(), macros.end());
-  const Span name{e.span.file, e.span.begin,
-                  e.span.begin + static_cast<uint32_t>(e.text.size())};
+  const Span name{e.span.file, e.span.begin, e.span.begin + static_cast<uint32_t>(e.text.size())};
   if (const auto near = diag::did_you_mean(e.text, names)) {
     d.help = "did you mean '" + *near + "'?";
     d.fixes.push_back({name, *near, false});
@@ -326,8 +323,7 @@ NodePtr check_call(State& s, const Env& env, const Expr& e) {
   }
   bool ambiguous = false;
   if (find(s, s.macro_names, env.pack, e.text, &ambiguous) || s.macro_names.by_name.count(e.text)) {
-    const Span name{e.span.file, e.span.begin,
-                    e.span.begin + static_cast<uint32_t>(e.text.size())};
+    const Span name{e.span.file, e.span.begin, e.span.begin + static_cast<uint32_t>(e.text.size())};
     const auto index = resolve(s, s.macro_names, env.pack, {e.text, name}, Id::kUnknownFunction);
     return index ? expand_macro(s, env, e, *index) : poison(e.span);
   }
@@ -351,10 +347,14 @@ bool mentions_peers(const Expr& e) {
 NodePtr check_peers(State& s, const Env& env, const std::string& scope, const Segment& stat,
                     Span span) {
   using abi::PeersStat;
-  static constexpr std::array<std::pair<std::string_view, PeersStat>, 7> kStats{{
-      {"median", PeersStat::kMedian}, {"mad", PeersStat::kMad}, {"mean", PeersStat::kMean},
-      {"min", PeersStat::kMin}, {"max", PeersStat::kMax}, {"rank", PeersStat::kRank},
-      {"count", PeersStat::kCount}}};
+  static constexpr std::array<std::pair<std::string_view, PeersStat>, 7> kStats{
+      {{"median", PeersStat::kMedian},
+       {"mad", PeersStat::kMad},
+       {"mean", PeersStat::kMean},
+       {"min", PeersStat::kMin},
+       {"max", PeersStat::kMax},
+       {"rank", PeersStat::kRank},
+       {"count", PeersStat::kCount}}};
   static constexpr std::array<std::string_view, 4> kScopes{"job", "rack", "tor", "class"};
   if (std::find(kScopes.begin(), kScopes.end(), scope) == kScopes.end()) {
     auto& d = s.report(Id::kUnknownName, span, "no peers of '" + scope + "'");
@@ -397,8 +397,8 @@ NodePtr check_peers(State& s, const Env& env, const std::string& scope, const Se
   t.optional = true;
   if (which == PeersStat::kRank || which == PeersStat::kCount || !is_number(t)) {
     // A duration's statistics come back as f64 nanoseconds.
-    const bool duration = t.scalar == Scalar::kDuration && which != PeersStat::kRank &&
-                          which != PeersStat::kCount;
+    const bool duration =
+        t.scalar == Scalar::kDuration && which != PeersStat::kRank && which != PeersStat::kCount;
     const NodePtr n = load(Op::kPeers, it->second, real_type(), span);
     return duration ? to_i64(n, duration_type()) : n;
   }

@@ -50,23 +50,22 @@ void check_cause(State& s, uint32_t index) {
   }
   check_prior(s, info, plan);
   if (d.half_life) {
-    plan.half_life_ns =
-        constant_duration(s, info.pack, *d.half_life, "half_life").value_or(0);
+    plan.half_life_ns = constant_duration(s, info.pack, *d.half_life, "half_life").value_or(0);
   }
   static constexpr std::array<std::string_view, 3> kSeverities{"info", "warning", "critical"};
-  const bool known = std::find(kSeverities.begin(), kSeverities.end(), d.severity.text) !=
-                     kSeverities.end();
+  const bool known =
+      std::find(kSeverities.begin(), kSeverities.end(), d.severity.text) != kSeverities.end();
   if (!d.severity.empty() && !known) {
-    auto& diag = s.report(Id::kUnknownOption, d.severity.span,
-                          "no severity '" + d.severity.text + "'");
+    auto& diag =
+        s.report(Id::kUnknownOption, d.severity.span, "no severity '" + d.severity.text + "'");
     suggest(diag, d.severity.text, {"critical", "info", "warning"}, d.severity.span);
   }
   plan.severity = d.severity.text;
   plan.remedy = d.remedy.text;
   for (const Symbol& symbol : s.signal_names.symbols) {
     if (symbol.pack != info.pack || symbol.name != d.name.text) continue;
-    auto& diag = s.report(Id::kDuplicateName, d.name.span,
-                          "'" + d.name.text + "' is a cause and a signal");
+    auto& diag =
+        s.report(Id::kDuplicateName, d.name.span, "'" + d.name.text + "' is a cause and a signal");
     diag.notes.push_back({symbol.span, "the signal is declared here"});
   }
   s.pack.causes[index] = std::move(plan);
@@ -92,8 +91,8 @@ void check_prior_scales(State& s) {
       if (named.empty() && !names.empty()) {
         const auto near = diag::did_you_mean(scale.fault.text, names);
         if (near) {
-          auto& diag = s.report(Id::kUnknownCause, scale.fault.span,
-                                "no fault '" + scale.fault.text + "'");
+          auto& diag =
+              s.report(Id::kUnknownCause, scale.fault.span, "no fault '" + scale.fault.text + "'");
           diag.help = "did you mean '" + *near + "'?";
         }
       }
@@ -167,8 +166,8 @@ void check_incident(State& s, uint32_t index, PackIndex pack, const ast::Inciden
   plan.settle_ns = s.pack.clock.settle_ns;
   if (const auto entity = resolve_entity(s, pack, d.on)) plan.entity_kind = *entity;
   if (d.opens_on.empty()) {
-    auto& diag = s.report(Id::kIncomplete, d.name.span,
-                          "incident '" + d.name.text + "' never opens");
+    auto& diag =
+        s.report(Id::kIncomplete, d.name.span, "incident '" + d.name.text + "' never opens");
     diag.help = "write: opens on SIGNAL or KIND";
   }
   check_opens(s, d, pack, plan);

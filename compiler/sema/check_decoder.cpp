@@ -19,7 +19,7 @@ using From = DecoderAssign::From;
 
 // Why: RE2's program size bounds memory and time per byte; the largest shipped pattern needs 900.
 constexpr int kRegexProgramMax = 20'000;
-constexpr int64_t kFoldMax = 16;   // Why: a wrapped event of the supported logs has at most 3 lines
+constexpr int64_t kFoldMax = 16;  // Why: a wrapped event of the supported logs has at most 3 lines
 
 struct Conversion {
   std::string_view name;
@@ -135,9 +135,9 @@ bool LineBuilder::call(const Expr& e, const abi::FieldSchema& f, DecoderAssign& 
   out.group = *group;
   auto need = [&](bool fits) {
     if (fits) return true;
-    s.report(Id::kTypeMismatch, e.span,
-             "field '" + f.name + "' is a " + to_text(s, f.type) + ": " + fn +
-                 "() does not give that");
+    s.report(
+        Id::kTypeMismatch, e.span,
+        "field '" + f.name + "' is a " + to_text(s, f.type) + ": " + fn + "() does not give that");
     return false;
   };
   if (fn == "gpu_at") {
@@ -209,8 +209,8 @@ bool LineBuilder::constant(const Expr& e, const abi::FieldSchema& f, DecoderAssi
   if (e.kind == ExprKind::kString) {
     out.from = From::kConstantText;
     out.constant_text = e.text;
-    const bool named = f.type.scalar == Scalar::kEnum ||
-                       (f.type.scalar == Scalar::kEntity && !f.type.gpu_index);
+    const bool named =
+        f.type.scalar == Scalar::kEnum || (f.type.scalar == Scalar::kEntity && !f.type.gpu_index);
     if (named) return !is_error(symbol_constant(s, e.text, f.type, e.span));
     if (f.type.scalar == Scalar::kString) return true;
     s.report(Id::kTypeMismatch, e.span,
@@ -298,8 +298,7 @@ void LineBuilder::missing_keys() {
   }
 }
 
-void check_line(State& s, PackIndex pack, const ast::DecoderDecl::Line& d,
-                abi::DecoderPlan& plan) {
+void check_line(State& s, PackIndex pack, const ast::DecoderDecl::Line& d, abi::DecoderPlan& plan) {
   LineBuilder b{s, pack, d, {}, {}, kNone32};
   const bool pattern_ok = b.pattern();
   b.line.ignore = d.ignore;

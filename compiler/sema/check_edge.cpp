@@ -11,7 +11,8 @@ namespace {
 using abi::EdgePlan;
 using abi::Scope;
 
-// Source: the language reference, A9: an edge without `lag` reaches from 5 s before to 10 min after.
+// Source: the language reference, A9: an edge without `lag` reaches from 5 s before to 10 min
+// after.
 constexpr int64_t kDefaultLagLoNs = -5 * kNsPerSecond;
 constexpr int64_t kDefaultLagHiNs = 10 * kNsPerMinute;
 
@@ -27,22 +28,28 @@ bool reachable(const State& s, Scope scope, abi::EntityKindId from, abi::EntityK
   const bool to_job = has_key(s, to, "job");
   const bool from_node = has_key(s, from, "node");
   switch (scope) {
-    case Scope::kSelf: return s.pack.entity_kinds[to].keys[0] == head;
-    case Scope::kPeers: return from_node && (to_node || to_job);
-    case Scope::kJob: return (from_node || has_key(s, from, "job")) && (to_node || to_job);
+    case Scope::kSelf:
+      return s.pack.entity_kinds[to].keys[0] == head;
+    case Scope::kPeers:
+      return from_node && (to_node || to_job);
+    case Scope::kJob:
+      return (from_node || has_key(s, from, "job")) && (to_node || to_job);
     case Scope::kRack:
       return (from_node || has_key(s, from, "rack")) && (to_node || has_key(s, to, "rack"));
     case Scope::kTor:
       return (from_node || has_key(s, from, "tor")) && (to_node || has_key(s, to, "tor"));
-    case Scope::kAll: return true;
+    case Scope::kAll:
+      return true;
   }
   return true;
 }
 
 std::string suggested_scope(const State& s, abi::EntityKindId from, abi::EntityKindId to) {
-  static constexpr std::pair<Scope, const char*> kScopes[] = {
-      {Scope::kSelf, "self"}, {Scope::kTor, "tor"}, {Scope::kRack, "rack"},
-      {Scope::kJob, "job"},   {Scope::kAll, "all"}};
+  static constexpr std::pair<Scope, const char*> kScopes[] = {{Scope::kSelf, "self"},
+                                                              {Scope::kTor, "tor"},
+                                                              {Scope::kRack, "rack"},
+                                                              {Scope::kJob, "job"},
+                                                              {Scope::kAll, "all"}};
   for (const auto& [scope, name] : kScopes) {
     if (reachable(s, scope, from, to)) return name;
   }
@@ -224,11 +231,11 @@ void Builder::effects() {
     e.where = s.where(effect.span);
     const abi::EntityKindId to = s.pack.signals[*signal].entity_kind;
     if (!reachable(s, e.scope, from_entity, to)) {
-      auto& diag = s.report(Id::kScopeUnreachable, effect.span,
-                            "'" + effect.text + "' is on " + entity_text(s, to) +
-                                "; that cannot be found from a cause on " +
-                                entity_text(s, from_entity) + " by scope " +
-                                (d.scope.empty() ? "self" : d.scope.text));
+      auto& diag =
+          s.report(Id::kScopeUnreachable, effect.span,
+                   "'" + effect.text + "' is on " + entity_text(s, to) +
+                       "; that cannot be found from a cause on " + entity_text(s, from_entity) +
+                       " by scope " + (d.scope.empty() ? "self" : d.scope.text));
       diag.notes.push_back({s.signals[*signal].decl->name.span, "the signal is declared here"});
       diag.help = "write: scope " + suggested_scope(s, from_entity, to);
       continue;
@@ -261,7 +268,7 @@ void check_edge(State& s, PackIndex pack, const ast::CausesDecl& d) {
 /// Vertices: causes first, then signals.
 struct Cycle {
   State& s;
-  std::vector<std::vector<uint32_t>> out;   // vertex -> edge indices
+  std::vector<std::vector<uint32_t>> out;  // vertex -> edge indices
   std::vector<int> state;
 
   [[nodiscard]] uint32_t from(const EdgePlan& e) const {

@@ -44,9 +44,8 @@ NodePtr check_number(State& s, const Expr& e) {
 }
 
 NodePtr check_string(State& s, const Expr& e, const Type* expected) {
-  if (expected != nullptr &&
-      (expected->scalar == Scalar::kEnum ||
-       (expected->scalar == Scalar::kEntity && !expected->gpu_index))) {
+  if (expected != nullptr && (expected->scalar == Scalar::kEnum ||
+                              (expected->scalar == Scalar::kEntity && !expected->gpu_index))) {
     return symbol_constant(s, e.text, *expected, e.span);
   }
   Type t;
@@ -147,25 +146,39 @@ std::optional<std::vector<Segment>> flatten(const Expr& e) {
 NodePtr check_expr(State& s, const Env& env, const Expr& e, const Type* expected) {
   switch (e.kind) {
     case ExprKind::kInt:
-    case ExprKind::kReal: return check_number(s, e);
+    case ExprKind::kReal:
+      return check_number(s, e);
     case ExprKind::kDuration:
       return as_literal(const_i64(e.int_value, duration_type(), e.span), false);
-    case ExprKind::kString: return check_string(s, e, expected);
-    case ExprKind::kBool: return const_bool(e.int_value != 0, e.span);
-    case ExprKind::kName: return check_path(s, env, *flatten(e), e.span, expected);
-    case ExprKind::kMember: return check_member(s, env, e, expected);
-    case ExprKind::kIndex: return check_index(s, env, e);
-    case ExprKind::kCall: return check_call(s, env, e);
-    case ExprKind::kNot: return check_not(s, env, e);
-    case ExprKind::kNegate: return check_negate(s, env, e, expected);
-    case ExprKind::kBinary: return check_binary(s, env, e);
+    case ExprKind::kString:
+      return check_string(s, e, expected);
+    case ExprKind::kBool:
+      return const_bool(e.int_value != 0, e.span);
+    case ExprKind::kName:
+      return check_path(s, env, *flatten(e), e.span, expected);
+    case ExprKind::kMember:
+      return check_member(s, env, e, expected);
+    case ExprKind::kIndex:
+      return check_index(s, env, e);
+    case ExprKind::kCall:
+      return check_call(s, env, e);
+    case ExprKind::kNot:
+      return check_not(s, env, e);
+    case ExprKind::kNegate:
+      return check_negate(s, env, e, expected);
+    case ExprKind::kBinary:
+      return check_binary(s, env, e);
     case ExprKind::kIn:
-    case ExprKind::kNotIn: return check_membership(s, env, e);
+    case ExprKind::kNotIn:
+      return check_membership(s, env, e);
     case ExprKind::kLike:
-    case ExprKind::kMatches: return check_text_match(s, env, e);
+    case ExprKind::kMatches:
+      return check_text_match(s, env, e);
     case ExprKind::kAnyBits:
-    case ExprKind::kAllBits: return check_bits(s, env, e);
-    case ExprKind::kPercentOf: return check_percent_of(s, env, e);
+    case ExprKind::kAllBits:
+      return check_bits(s, env, e);
+    case ExprKind::kPercentOf:
+      return check_percent_of(s, env, e);
     case ExprKind::kAggregate:
       return check_feature_call(s, env, feature_call(*e.aggregate));
     case ExprKind::kList:
@@ -175,7 +188,8 @@ NodePtr check_expr(State& s, const Env& env, const Expr& e, const Type* expected
       d.help = "write: x in [..]";
       return poison(e.span);
     }
-    case ExprKind::kError: return poison(e.span);
+    case ExprKind::kError:
+      return poison(e.span);
   }
   return poison(e.span);
 }
@@ -214,8 +228,8 @@ NodePtr constant_node(State& s, PackIndex pack, const Expr& e) {
 
 }  // namespace
 
-std::optional<int64_t> constant_duration(State& s, PackIndex pack, const Expr& e,
-                                         const char* what, bool allow_negative) {
+std::optional<int64_t> constant_duration(State& s, PackIndex pack, const Expr& e, const char* what,
+                                         bool allow_negative) {
   const NodePtr node = constant_node(s, pack, e);
   if (is_error(node)) return std::nullopt;
   const auto v = constant_i64(node);
@@ -232,8 +246,7 @@ std::optional<int64_t> constant_duration(State& s, PackIndex pack, const Expr& e
   return v;
 }
 
-std::optional<double> constant_number(State& s, PackIndex pack, const Expr& e,
-                                      const char* what) {
+std::optional<double> constant_number(State& s, PackIndex pack, const Expr& e, const char* what) {
   const NodePtr node = constant_node(s, pack, e);
   if (is_error(node)) return std::nullopt;
   const auto v = constant_f64(node);
@@ -258,8 +271,7 @@ std::optional<int64_t> constant_count(State& s, PackIndex pack, const Expr& e, c
   }
   if (*v < lo || *v > hi) {
     s.report(Id::kNumberRange, e.span,
-             std::string(what) + " must be in " + std::to_string(lo) + " .. " +
-                 std::to_string(hi));
+             std::string(what) + " must be in " + std::to_string(lo) + " .. " + std::to_string(hi));
     return std::nullopt;
   }
   return v;
@@ -268,8 +280,7 @@ std::optional<int64_t> constant_count(State& s, PackIndex pack, const Expr& e, c
 std::string literal_text(const State& s, const NodePtr& node) { return s.ir.texts[node->index]; }
 
 uint32_t intern_text(State& s, const std::string& text) {
-  const auto [it, added] =
-      s.text_ids.emplace(text, static_cast<uint32_t>(s.ir.texts.size()));
+  const auto [it, added] = s.text_ids.emplace(text, static_cast<uint32_t>(s.ir.texts.size()));
   if (added) s.ir.texts.push_back(text);
   return it->second;
 }

@@ -83,8 +83,8 @@ std::optional<SourcePath> resolve_source(State& s, PackIndex pack, const ast::Na
     if (const auto kind = find(s, s.kind_names, pack, head)) {
       const std::string field = name.text.substr(dot + 1);
       if (const auto slot = slot_of(s.kinds[*kind], field)) return SourcePath{*kind, slot};
-      auto& d = s.report(Id::kUnknownField, name.span,
-                         "'" + head + "' has no field '" + field + "'");
+      auto& d =
+          s.report(Id::kUnknownField, name.span, "'" + head + "' has no field '" + field + "'");
       suggest(d, field, field_names(s.kinds[*kind]), name.span);
       return std::nullopt;
     }

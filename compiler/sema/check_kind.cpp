@@ -83,9 +83,9 @@ void add_field(KindInfo& kind, abi::FieldSchema field, FieldRange range) {
 void add_declared_field(State& s, KindInfo& kind, const ast::FieldDecl& f) {
   for (size_t i = 0; i < kind.schema.fields.size(); ++i) {
     if (kind.schema.fields[i].name != f.name.text) continue;
-    auto& d = s.report(Id::kDuplicateName, f.name.span,
-                       "field '" + f.name.text + "' is declared twice in '" + kind.schema.name +
-                           "'");
+    auto& d =
+        s.report(Id::kDuplicateName, f.name.span,
+                 "field '" + f.name.text + "' is declared twice in '" + kind.schema.name + "'");
     d.notes.push_back({kind.ranges[i].span, "first declared here"});
     return;
   }

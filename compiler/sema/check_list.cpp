@@ -45,8 +45,10 @@ std::optional<std::string> csv_field(std::string_view line, int64_t column) {
     std::string text;
     if (at < line.size() && line[at] == '"') {
       for (++at; at < line.size(); ++at) {
-        if (line[at] == '"' && at + 1 < line.size() && line[at + 1] == '"') ++at;
-        else if (line[at] == '"') break;
+        if (line[at] == '"' && at + 1 < line.size() && line[at + 1] == '"')
+          ++at;
+        else if (line[at] == '"')
+          break;
         text += line[at];
       }
       if (at < line.size()) ++at;
@@ -84,8 +86,8 @@ void read_csv(State& s, ListInfo& list, const std::string& text, const FieldRang
     if (!whole && line_number == 1) continue;  // a header line
     if (!whole || value < range.lo || value > range.hi) {
       s.report(Id::kNumberRange, d.name.span,
-               "line " + std::to_string(line_number) + " of \"" + d.from_file +
-                   "\": '" + *field + "' does not fit the list's element type");
+               "line " + std::to_string(line_number) + " of \"" + d.from_file + "\": '" + *field +
+                   "' does not fit the list's element type");
       return;
     }
     list.ints.push_back(value);
@@ -134,10 +136,10 @@ void fill_list(State& s, ListInfo& list) {
   } else if (d.value) {
     for (const auto& element : d.value->args) {
       if (element->kind == ast::ExprKind::kRange && list.element.scalar == Scalar::kInt) {
-        const auto lo = constant_count(s, list.pack, *element->args[0], "a range", range.lo,
-                                       range.hi);
-        const auto hi = constant_count(s, list.pack, *element->args[1], "a range", range.lo,
-                                       range.hi);
+        const auto lo =
+            constant_count(s, list.pack, *element->args[0], "a range", range.lo, range.hi);
+        const auto hi =
+            constant_count(s, list.pack, *element->args[1], "a range", range.lo, range.hi);
         // Why: a list is stored as its members; a wider range is a comparison, not a list.
         if (lo && hi && (*hi < *lo || *hi - *lo > 65535)) {
           s.report(Id::kBadInterval, element->span, "the range is empty or too wide for a list");

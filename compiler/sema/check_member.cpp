@@ -117,15 +117,14 @@ NodePtr in_named_list(State& s, const Env& env, const NodePtr& x, const Expr& e,
   }
   std::string text;
   for (const Segment& segment : *path) text += (text.empty() ? "" : ".") + segment.text;
-  const auto index =
-      resolve(s, s.list_names, env.pack, {text, e.span}, Id::kUnknownList);
+  const auto index = resolve(s, s.list_names, env.pack, {text, e.span}, Id::kUnknownList);
   if (!index) return poison(span);
   const ListInfo& list = s.lists[*index];
   if (list.element.scalar == Scalar::kError) return poison(span);
   if (!list_fits(x->type, list.element)) {
-    auto& d = s.report(Id::kTypeMismatch, span,
-                       "a " + to_text(s, x->type) + " is looked for in a list of " +
-                           to_text(s, list.element));
+    auto& d = s.report(
+        Id::kTypeMismatch, span,
+        "a " + to_text(s, x->type) + " is looked for in a list of " + to_text(s, list.element));
     d.notes.push_back({list.decl->name.span, "the list is declared here"});
     return poison(span);
   }
@@ -172,8 +171,8 @@ NodePtr check_text_match(State& s, const Env& env, const Expr& e) {
   const NodePtr x = check_expr(s, env, *e.args[0]);
   if (is_error(x)) return poison(e.span);
   const bool text = x->type.scalar == Scalar::kString;
-  const bool named = x->type.scalar == Scalar::kEnum ||
-                     (x->type.scalar == Scalar::kEntity && !x->type.gpu_index);
+  const bool named =
+      x->type.scalar == Scalar::kEnum || (x->type.scalar == Scalar::kEntity && !x->type.gpu_index);
   if (!text && !(named && e.kind == ExprKind::kLike)) {
     s.report(Id::kTypeMismatch, e.args[0]->span,
              std::string(e.kind == ExprKind::kLike ? "`like`" : "`matches`") +

@@ -28,8 +28,8 @@ Type instant_type() {
 }
 
 void report_unknown_field(State& s, const KindInfo& kind, const std::string& field, Span span) {
-  auto& d = s.report(Id::kUnknownField, span,
-                     "'" + kind.schema.name + "' has no field '" + field + "'");
+  auto& d =
+      s.report(Id::kUnknownField, span, "'" + kind.schema.name + "' has no field '" + field + "'");
   suggest(d, field, field_names(kind), span);
 }
 
@@ -43,8 +43,7 @@ enum class From : uint8_t { kRecord, kStep, kOpaque };
 NodePtr field(State& s, const Env& env, From from, uint32_t kind, uint32_t step,
               const std::vector<Segment>& path, Span span) {
   if (path.size() == 1) {
-    auto& d = s.report(Id::kTypeMismatch, span,
-                       "'" + path[0].text + "' is an event, not a value");
+    auto& d = s.report(Id::kTypeMismatch, span, "'" + path[0].text + "' is an event, not a value");
     d.help = "name one of its fields: " + path[0].text + ".<field>";
     return poison(span);
   }
@@ -143,8 +142,7 @@ NodePtr key_of_record(State& s, const Env& env, const std::string& key, Span spa
   t.scalar = Scalar::kEntity;
   t.entity = *job;
   t.optional = true;
-  return make(Op::kJobOf, t, {load(Op::kField, *node, kind.schema.fields[*node].type, span)},
-              span);
+  return make(Op::kJobOf, t, {load(Op::kField, *node, kind.schema.fields[*node].type, span)}, span);
 }
 
 NodePtr named_feature(State& s, const Env& env, uint32_t index, const std::string& name,

@@ -18,9 +18,9 @@ constexpr int kDepthMax = 8;
 
 struct Builder {
   State& s;
-  std::vector<const ast::ProfileDecl*> decls;   // [ClassId]
+  std::vector<const ast::ProfileDecl*> decls;  // [ClassId]
   std::vector<DeclRef> refs;
-  std::vector<int> state;                       // 0 new, 1 busy, 2 done
+  std::vector<int> state;  // 0 new, 1 busy, 2 done
 
   void order();
   void resolve_class(uint32_t c, int depth);
@@ -92,9 +92,9 @@ void Builder::new_param(uint32_t c, const ast::ProfileParam& p) {
 void Builder::declare_params(uint32_t c) {
   for (const ast::ProfileParam& p : decls[c]->params) {
     if (p.adaptive || (!p.value && p.type.name.empty())) {
-      s.report(Id::kLaterVersion, p.name.span,
-               "adaptive parameters ('" + p.name.text +
-                   "') belong to a later version of the engine");
+      s.report(
+          Id::kLaterVersion, p.name.span,
+          "adaptive parameters ('" + p.name.text + "') belong to a later version of the engine");
       continue;
     }
     if (!p.type.name.empty()) new_param(c, p);
@@ -122,8 +122,8 @@ std::optional<NodePtr> Builder::value_of(uint32_t c, const ast::ProfileParam& p,
   }
   const auto v = constant_f64(node);
   if (v && ((info.lo && *v < *info.lo) || (info.hi && *v > *info.hi))) {
-    auto& d = s.report(Id::kParameterRange, p.value->span,
-                       "'" + info.name + "' is outside of its range");
+    auto& d =
+        s.report(Id::kParameterRange, p.value->span, "'" + info.name + "' is outside of its range");
     d.notes.push_back({info.span, "the range is declared here"});
     return std::nullopt;
   }
@@ -147,9 +147,9 @@ void Builder::set_param(uint32_t c, const ast::ProfileParam& p) {
     return;
   }
   if (!declares && !inherited) {
-    auto& d = s.report(Id::kUnknownParameter, p.name.span,
-                       "'" + p.name.text + "' is not a parameter that '" + plan.name +
-                           "' inherits");
+    auto& d =
+        s.report(Id::kUnknownParameter, p.name.span,
+                 "'" + p.name.text + "' is not a parameter that '" + plan.name + "' inherits");
     std::vector<std::string> names;
     for (uint32_t i = 0; i < s.params.size(); ++i) {
       if (plan.param_where[i].line != 0) names.push_back(s.params[i].name);

@@ -127,10 +127,10 @@ bool lower_shape(State& s, const SignalContext& c, SignalPlan& plan) {
   const ast::SignalDecl& d = c.decl;
   const int shapes = (d.steps.empty() ? 0 : 1) + (d.count ? 1 : 0) + (d.when ? 1 : 0);
   if (shapes != 1) {
-    auto& diag = s.report(Id::kIncomplete, d.name.span,
-                          shapes == 0 ? "signal '" + d.name.text + "' has no pattern"
-                                      : "signal '" + d.name.text +
-                                            "' mixes steps, `count` and `when`");
+    auto& diag =
+        s.report(Id::kIncomplete, d.name.span,
+                 shapes == 0 ? "signal '" + d.name.text + "' has no pattern"
+                             : "signal '" + d.name.text + "' mixes steps, `count` and `when`");
     diag.help = "write either steps (e: KIND where ..), or `count ..`, or `when ..`";
     return false;
   }

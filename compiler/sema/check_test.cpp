@@ -55,16 +55,18 @@ void Checker::value(const KindInfo& kind, uint16_t slot, const ast::Expr& e) {
         wrong();
       }
       return;
-    case Scalar::kInstant: return;
-    default: break;
+    case Scalar::kInstant:
+      return;
+    default:
+      break;
   }
   Env env;
   env.pack = pack;
   env.constant_only = true;
   abi::Type want = f.type;
   want.counter = false;
-  const NodePtr n = coerce(s, check_expr(s, env, e, &want), want,
-                           ("field '" + f.name + "'").c_str());
+  const NodePtr n =
+      coerce(s, check_expr(s, env, e, &want), want, ("field '" + f.name + "'").c_str());
   if (is_error(n) || want.scalar != Scalar::kInt || !constant_i64(n)) return;
   const FieldRange& range = kind.ranges[slot];
   if (*constant_i64(n) < range.lo || *constant_i64(n) > range.hi) {
@@ -224,8 +226,7 @@ void check_test(State& s, PackIndex pack, const TestDecl& d, Span span) {
 void check_tests(State& s) {
   for_each<TestDecl>(s, [&](DeclRef ref, const TestDecl& d, const ast::Decl& decl) {
     // The title's line is enough to find the test; its whole span would fill the screen.
-    const Span head{decl.span.file, decl.span.begin,
-                    std::min(decl.span.end, decl.span.begin + 4)};
+    const Span head{decl.span.file, decl.span.begin, std::min(decl.span.end, decl.span.begin + 4)};
     check_test(s, ref.pack, d, head);
     if (s.in.include_tests) s.out.tests.emplace_back(ref.module, ref.index);
   });

@@ -6,8 +6,8 @@ namespace reflex::sema {
 namespace {
 
 /// Base entity types, in a fixed order. Source: SYNTAX decisions 14 of the language reference.
-constexpr const char* kEntityTypes[] = {"node", "gpu",  "nic",  "disk", "dimm",   "port",
-                                        "link", "rank", "job",  "rack", "tor",    "pod",
+constexpr const char* kEntityTypes[] = {"node", "gpu",     "nic",    "disk",   "dimm",  "port",
+                                        "link", "rank",    "job",    "rack",   "tor",   "pod",
                                         "zone", "storage", "server", "switch", "domain"};
 
 void collect_kinds(State& s) {
@@ -50,8 +50,7 @@ void collect_rest(State& s) {
     s.pack.causes.emplace_back();
   });
   for_each<ast::IncidentDecl>(s, [&](DeclRef ref, const ast::IncidentDecl& d, const ast::Decl&) {
-    declare(s, s.incident_names, d.name, ref.pack, static_cast<uint32_t>(s.incidents.size()),
-            true);
+    declare(s, s.incident_names, d.name, ref.pack, static_cast<uint32_t>(s.incidents.size()), true);
     s.incidents.push_back(&d);
     s.pack.incidents.emplace_back();
   });

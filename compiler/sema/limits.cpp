@@ -19,8 +19,8 @@ struct HeadReader {
     into = first ? *ns : std::max(into, *ns);
   }
   void unknown(const ast::Setting& setting, const std::vector<std::string>& names) {
-    auto& d = s.report(Id::kUnknownOption, setting.name.span,
-                       "no setting '" + setting.name.text + "'");
+    auto& d =
+        s.report(Id::kUnknownOption, setting.name.span, "no setting '" + setting.name.text + "'");
     suggest(d, setting.name.text, names, setting.name.span);
   }
 };
@@ -47,11 +47,16 @@ void check_heads(State& s) {
     for (const ast::Setting& setting : head->clock) {
       const std::string& name = setting.name.text;
       const bool first = seen.insert("clock." + name).second;
-      if (name == "lateness") reader.duration(setting, clock.lateness_ns, first);
-      else if (name == "idle_after") reader.duration(setting, clock.idle_after_ns, first);
-      else if (name == "future_skew") reader.duration(setting, clock.future_skew_ns, first);
-      else if (name == "settle") reader.duration(setting, clock.settle_ns, first);
-      else reader.unknown(setting, {"future_skew", "idle_after", "lateness", "settle"});
+      if (name == "lateness")
+        reader.duration(setting, clock.lateness_ns, first);
+      else if (name == "idle_after")
+        reader.duration(setting, clock.idle_after_ns, first);
+      else if (name == "future_skew")
+        reader.duration(setting, clock.future_skew_ns, first);
+      else if (name == "settle")
+        reader.duration(setting, clock.settle_ns, first);
+      else
+        reader.unknown(setting, {"future_skew", "idle_after", "lateness", "settle"});
     }
     for (const ast::Setting& setting : head->limits) {
       const std::string& name = setting.name.text;

@@ -42,8 +42,10 @@ bool changes_with_time(FeatureOp op) {
     case FeatureOp::kRecurrences:
     case FeatureOp::kBurstiness:
     case FeatureOp::kCount:
-    case FeatureOp::kDistinct: return true;
-    default: return false;
+    case FeatureOp::kDistinct:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -53,7 +55,7 @@ struct Builder {
   abi::SignalPlan& plan;
   Env env;
   NodePtr when;
-  NodePtr value;     // of the first comparison, feature side
+  NodePtr value;  // of the first comparison, feature side
   NodePtr limit;
   bool ok = true;
 
@@ -73,8 +75,8 @@ void Builder::conditions() {
   env.features_allowed = true;
   env.peers_allowed = true;
   if (c.decl.peers_at_least) {
-    const auto n = constant_count(s, c.pack, *c.decl.peers_at_least, "`peers at least`", 1,
-                                  1'000'000);
+    const auto n =
+        constant_count(s, c.pack, *c.decl.peers_at_least, "`peers at least`", 1, 1'000'000);
     env.peers_at_least = static_cast<uint32_t>(n.value_or(3));
     ok = ok && n;
   }
@@ -103,8 +105,8 @@ std::string Builder::origin(const NodePtr& n) const {
 void Builder::shown() {
   const Node* cmp = first_comparison(*when);
   if (cmp == nullptr) return;
-  value = cmp->args[0];
-  limit = cmp->args[1];
+  value = cmp->written_left ? cmp->written_left : cmp->args[0];
+  limit = cmp->written_right ? cmp->written_right : cmp->args[1];
   // The measured side is the one with a feature; peers alone are a limit.
   if (!reads(value, Op::kFeature) && reads(limit, Op::kFeature)) std::swap(value, limit);
   if (value->rep != ir::Rep::kI64 && value->rep != ir::Rep::kF64) {

@@ -14,12 +14,18 @@ constexpr int64_t kExactMax = 65'536;
 
 CompareOp op_of(ast::BinaryOp op) {
   switch (op) {
-    case ast::BinaryOp::kGt: return CompareOp::kGt;
-    case ast::BinaryOp::kLe: return CompareOp::kLe;
-    case ast::BinaryOp::kLt: return CompareOp::kLt;
-    case ast::BinaryOp::kEq: return CompareOp::kEq;
-    case ast::BinaryOp::kNe: return CompareOp::kNe;
-    default: return CompareOp::kGe;
+    case ast::BinaryOp::kGt:
+      return CompareOp::kGt;
+    case ast::BinaryOp::kLe:
+      return CompareOp::kLe;
+    case ast::BinaryOp::kLt:
+      return CompareOp::kLt;
+    case ast::BinaryOp::kEq:
+      return CompareOp::kEq;
+    case ast::BinaryOp::kNe:
+      return CompareOp::kNe;
+    default:
+      return CompareOp::kGe;
   }
 }
 
@@ -57,9 +63,9 @@ void Builder::input(uint32_t kind) {
   if (a.fn == "distinct") {
     const auto slot = slot_of(s.kinds[kind], a.distinct_of.text);
     if (!slot) {
-      auto& diag = s.report(Id::kUnknownField, a.distinct_of.span,
-                            "'" + s.kinds[kind].schema.name + "' has no field '" +
-                                a.distinct_of.text + "'");
+      auto& diag =
+          s.report(Id::kUnknownField, a.distinct_of.span,
+                   "'" + s.kinds[kind].schema.name + "' has no field '" + a.distinct_of.text + "'");
       suggest(diag, a.distinct_of.text, field_names(s.kinds[kind]), a.distinct_of.span);
       ok = false;
     } else if (!integer_like(s.kinds[kind].schema.fields[*slot].type)) {
@@ -94,8 +100,7 @@ void Builder::inputs() {
   }
   const auto kinds = concrete_kinds(s, *kind);
   if (kinds.empty()) {
-    s.report(Id::kAbstractUse, a.source.kind.span,
-             "no kind extends '" + a.source.kind.text + "'");
+    s.report(Id::kAbstractUse, a.source.kind.span, "no kind extends '" + a.source.kind.text + "'");
     ok = false;
   }
   for (const uint32_t k : kinds) {
@@ -112,8 +117,8 @@ void Builder::options() {
       if (ns) note_window(s, *ns, o.span);
       continue;
     }
-    auto& diag = s.report(Id::kUnknownOption, o.span,
-                          d.aggregate->fn + " has no option '" + o.name + "'");
+    auto& diag =
+        s.report(Id::kUnknownOption, o.span, d.aggregate->fn + " has no option '" + o.name + "'");
     if (out().mode == CountMode::kBursts) diag.help = "write: bursts(KIND where .., gap 3m)";
     ok = false;
   }
@@ -174,10 +179,10 @@ void Builder::threshold() {
   }
   if (const auto v = constant_f64(n)) {
     out().threshold_constant = *v;
-    const bool always = (d.op == ast::BinaryOp::kGe && *v <= 0) ||
-                        (d.op == ast::BinaryOp::kGt && *v < 0);
-    const bool never = (d.op == ast::BinaryOp::kLt && *v <= 0) ||
-                       (d.op == ast::BinaryOp::kLe && *v < 0);
+    const bool always =
+        (d.op == ast::BinaryOp::kGe && *v <= 0) || (d.op == ast::BinaryOp::kGt && *v < 0);
+    const bool never =
+        (d.op == ast::BinaryOp::kLt && *v <= 0) || (d.op == ast::BinaryOp::kLe && *v < 0);
     if (always || never) {
       s.report(Id::kConstantPredicate, d.threshold->span,
                std::string("a count is ") + (always ? "always" : "never") + " so");

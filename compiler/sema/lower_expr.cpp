@@ -69,17 +69,27 @@ abi::ExprInfo info_of(const std::vector<ir::Inst>& insts, const abi::Type& type)
     switch (i.op) {
       case Op::kField:
       case Op::kTimestamp:
-      case Op::kRepeats: info.reads_record = true; break;
-      case Op::kCapture: info.reads_captures = true; break;
-      case Op::kParam: info.reads_class = true; break;
-      case Op::kPeers: info.reads_peers = true; break;
-      case Op::kFeature: info.features.push_back(i.index); break;
-      default: break;
+      case Op::kRepeats:
+        info.reads_record = true;
+        break;
+      case Op::kCapture:
+        info.reads_captures = true;
+        break;
+      case Op::kParam:
+        info.reads_class = true;
+        break;
+      case Op::kPeers:
+        info.reads_peers = true;
+        break;
+      case Op::kFeature:
+        info.features.push_back(i.index);
+        break;
+      default:
+        break;
     }
   }
   std::sort(info.features.begin(), info.features.end());
-  info.features.erase(std::unique(info.features.begin(), info.features.end()),
-                      info.features.end());
+  info.features.erase(std::unique(info.features.begin(), info.features.end()), info.features.end());
   return info;
 }
 

@@ -27,9 +27,9 @@ struct FunctionRow {
   FeatureOp op;
   Wants wants;
   Gives gives;
-  bool window_needed;      // a positional duration, `within` or `last`
+  bool window_needed;  // a positional duration, `within` or `last`
   bool windowed_statistic;
-  bool counter;            // accepts a counter field
+  bool counter;  // accepts a counter field
 };
 constexpr std::array<FunctionRow, 22> kFunctions{{
     {"last", FeatureOp::kLast, Wants::kValue, Gives::kInput, false, false, false},
@@ -68,11 +68,11 @@ constexpr int64_t kLastMax = 4096;
 
 struct Builder {
   State& s;
-  const Env& env;          // of the place where the function is called
+  const Env& env;  // of the place where the function is called
   const FeatureCall& call;
   const FunctionRow& row;
   FeaturePlan plan;
-  Type input;              // of one sample
+  Type input;  // of one sample
   bool ok = true;
 
   void fail(Id id, Span span, std::string message) {
@@ -151,8 +151,8 @@ void Builder::inputs() {
     return;
   }
   if (!call.inner_fn.empty() && call.inner_fn != "increase") {
-    fail(Id::kBadArguments, call.span, "only increase(kind.field) may stand inside of '" +
-                                           call.fn + "'");
+    fail(Id::kBadArguments, call.span,
+         "only increase(kind.field) may stand inside of '" + call.fn + "'");
   }
   if (row.wants == Wants::kValue && !source->slot) {
     auto& d = s.report(Id::kBadArguments, call.source.span,
@@ -279,8 +279,7 @@ void Builder::option(const FeatureCall::Option& o) {
   } else if (o.name == "target" && row.op == FeatureOp::kCusum) {
     target(v);
   } else {
-    auto& d = s.report(Id::kUnknownOption, o.span,
-                       call.fn + "() has no option '" + o.name + "'");
+    auto& d = s.report(Id::kUnknownOption, o.span, call.fn + "() has no option '" + o.name + "'");
     suggest(d, o.name,
             row.op == FeatureOp::kCusum
                 ? std::vector<std::string>{"target", "slack"}
@@ -313,12 +312,10 @@ void Builder::requirements() {
     if (have || !ok) return;
     auto& d = s.report(Id::kBadArguments, call.span, call.fn + "() needs " + what);
     d.help = "write: " + call.fn + "(" + call.source.text +
-             (row.windowed_statistic ? ", last 8)" : row.op == FeatureOp::kCusum
-                                                         ? ", target .., slack 2%)"
-                                                     : plan.op == FeatureOp::kDecayed ||
-                                                               plan.op == FeatureOp::kEwma
-                                                         ? ", half_life 3d)"
-                                                         : ", 6h)");
+             (row.windowed_statistic        ? ", last 8)"
+              : row.op == FeatureOp::kCusum ? ", target .., slack 2%)"
+              : plan.op == FeatureOp::kDecayed || plan.op == FeatureOp::kEwma ? ", half_life 3d)"
+                                                                              : ", 6h)");
     ok = false;
   };
   if (row.window_needed) need(has_window, "a window");
@@ -332,8 +329,9 @@ void Builder::requirements() {
     fail(Id::kTypeMismatch, call.source.span,
          call.fn + "() needs numbers, '" + call.source.text + "' is a " + to_text(s, input));
   }
-  if (ok && (abi::slot_form(input) == abi::SlotForm::kText ||
-             abi::slot_form(input) == abi::SlotForm::kArray) &&
+  if (ok &&
+      (abi::slot_form(input) == abi::SlotForm::kText ||
+       abi::slot_form(input) == abi::SlotForm::kArray) &&
       input.scalar != Scalar::kError) {
     fail(Id::kTypeMismatch, call.source.span,
          "no feature of a " + to_text(s, input) + " is possible");
@@ -346,16 +344,20 @@ Type Builder::result() const {
   t.optional = true;
   const bool events = t.scalar == Scalar::kError;
   switch (row.gives) {
-    case Gives::kDuration: return duration_type();
-    case Gives::kCount: return int_type();
-    case Gives::kReal: return real_type();
+    case Gives::kDuration:
+      return duration_type();
+    case Gives::kCount:
+      return int_type();
+    case Gives::kReal:
+      return real_type();
     case Gives::kRate:
     case Gives::kTrend: {
       Unit unit = events || t.scalar != Scalar::kQuantity ? Unit::kCount : t.unit;
       if (unit == Unit::kCelsius) unit = Unit::kCelsiusDelta;
       return quantity_type(unit, true);
     }
-    case Gives::kInput: break;
+    case Gives::kInput:
+      break;
   }
   if (events) return real_type();
   if (t.scalar == Scalar::kInt && row.op != FeatureOp::kLast) t = real_type();

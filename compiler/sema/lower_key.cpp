@@ -33,8 +33,7 @@ std::vector<std::string> key_names(const State& s) {
   return names;
 }
 
-std::optional<abi::KeyPart> key_part(const State& s, const KindInfo& kind,
-                                     const std::string& key) {
+std::optional<abi::KeyPart> key_part(const State& s, const KindInfo& kind, const std::string& key) {
   abi::KeyPart part;
   if (const auto slot = slot_of(kind, key); slot && usable_key(kind, *slot)) {
     part.slot = *slot;
@@ -106,9 +105,8 @@ std::optional<abi::EntityKindId> resolve_entity(State& s, PackIndex,
   return entity_kind_of(s, keys);
 }
 
-std::optional<abi::KeyPlan> derive_key(State& s, uint32_t kind, abi::EntityKindId entity,
-                                       Span span, bool report,
-                                       const std::map<std::string, uint16_t>* joined) {
+std::optional<abi::KeyPlan> derive_key(State& s, uint32_t kind, abi::EntityKindId entity, Span span,
+                                       bool report, const std::map<std::string, uint16_t>* joined) {
   const KindInfo& info = s.kinds[kind];
   abi::KeyPlan plan;
   const std::vector<std::string> keys = s.pack.entity_kinds[entity].keys;

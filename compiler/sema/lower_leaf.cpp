@@ -22,9 +22,7 @@ constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
 
 std::vector<Interval> normalized(std::vector<Interval> in) {
   std::erase_if(in, [](const Interval& i) { return i.lo > i.hi; });
-  std::sort(in.begin(), in.end(), [](const Interval& a, const Interval& b) {
-    return a.lo < b.lo;
-  });
+  std::sort(in.begin(), in.end(), [](const Interval& a, const Interval& b) { return a.lo < b.lo; });
   std::vector<Interval> out;
   for (const Interval& i : in) {
     if (!out.empty() && (out.back().hi == kHigh || i.lo <= out.back().hi + 1)) {
@@ -67,11 +65,16 @@ struct Constraint {
 
 Op mirrored(Op op) {
   switch (op) {
-    case Op::kLt: return Op::kGt;
-    case Op::kLe: return Op::kGe;
-    case Op::kGt: return Op::kLt;
-    case Op::kGe: return Op::kLe;
-    default: return op;
+    case Op::kLt:
+      return Op::kGt;
+    case Op::kLe:
+      return Op::kGe;
+    case Op::kGt:
+      return Op::kLt;
+    case Op::kGe:
+      return Op::kLe;
+    default:
+      return op;
   }
 }
 
@@ -90,13 +93,26 @@ std::optional<Constraint> comparison_constraint(const Node& n) {
   Constraint out;
   out.slot = static_cast<uint16_t>(field->index);
   switch (op) {
-    case Op::kEq: out.intervals = {{c, c}}; break;
-    case Op::kNe: out.intervals = complement({{c, c}}); break;
-    case Op::kLt: if (c != kLow) out.intervals = {{kLow, c - 1}}; break;
-    case Op::kLe: out.intervals = {{kLow, c}}; break;
-    case Op::kGt: if (c != kHigh) out.intervals = {{c + 1, kHigh}}; break;
-    case Op::kGe: out.intervals = {{c, kHigh}}; break;
-    default: return std::nullopt;
+    case Op::kEq:
+      out.intervals = {{c, c}};
+      break;
+    case Op::kNe:
+      out.intervals = complement({{c, c}});
+      break;
+    case Op::kLt:
+      if (c != kLow) out.intervals = {{kLow, c - 1}};
+      break;
+    case Op::kLe:
+      out.intervals = {{kLow, c}};
+      break;
+    case Op::kGt:
+      if (c != kHigh) out.intervals = {{c + 1, kHigh}};
+      break;
+    case Op::kGe:
+      out.intervals = {{c, kHigh}};
+      break;
+    default:
+      return std::nullopt;
   }
   return out;
 }
@@ -146,8 +162,10 @@ std::optional<Constraint> constraint_of(const State& s, const NodePtr& n) {
     case Op::kLt:
     case Op::kLe:
     case Op::kGt:
-    case Op::kGe: return comparison_constraint(*n);
-    default: return std::nullopt;
+    case Op::kGe:
+      return comparison_constraint(*n);
+    default:
+      return std::nullopt;
   }
 }
 
@@ -194,15 +212,15 @@ void extract(State& s, uint32_t kind, const NodePtr& predicate, abi::LeafPlan& l
     }
   }
   if (const NodePtr residual = conjunction(rest)) {
-    leaf.residual = rest.size() == parts.size() ? leaf.predicate
-                                                : emit(s, residual, name + ".residual");
+    leaf.residual =
+        rest.size() == parts.size() ? leaf.predicate : emit(s, residual, name + ".residual");
   }
 }
 
 }  // namespace
 
-abi::LeafId intern_leaf(State& s, uint32_t kind, const NodePtr& predicate,
-                        abi::EntityKindId entity, const std::string& name, Span) {
+abi::LeafId intern_leaf(State& s, uint32_t kind, const NodePtr& predicate, abi::EntityKindId entity,
+                        const std::string& name, Span) {
   abi::LeafPlan leaf;
   leaf.kind = s.kinds[kind].id;
   NodePtr p = predicate;

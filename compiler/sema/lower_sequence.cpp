@@ -20,7 +20,7 @@ constexpr int64_t kPartialsMax = 4096;
 struct Split {
   NodePtr leaf;
   NodePtr join;
-  std::map<std::string, uint16_t> joined;   // key name -> slot that is equal to a step's key
+  std::map<std::string, uint16_t> joined;  // key name -> slot that is equal to a step's key
   bool ok = true;
 };
 
@@ -29,7 +29,7 @@ struct Builder {
   const SignalContext& c;
   abi::SignalPlan& plan;
   CaptureTable captures;
-  std::vector<uint32_t> step_kinds;         // kind index per step
+  std::vector<uint32_t> step_kinds;  // kind index per step
   bool ok = true;
 
   SequencePlan& seq() { return plan.sequence; }
@@ -105,11 +105,16 @@ Split Builder::split(const Env& env, uint32_t kind, const ast::Expr* where) {
 
 StepMode mode_of(ast::Step::Mode mode) {
   switch (mode) {
-    case ast::Step::Mode::kFirst: return StepMode::kFirst;
-    case ast::Step::Mode::kThen: return StepMode::kThen;
-    case ast::Step::Mode::kThenStrictly: return StepMode::kThenStrictly;
-    case ast::Step::Mode::kThenEither: return StepMode::kThenEither;
-    case ast::Step::Mode::kThenAbsent: return StepMode::kAbsent;
+    case ast::Step::Mode::kFirst:
+      return StepMode::kFirst;
+    case ast::Step::Mode::kThen:
+      return StepMode::kThen;
+    case ast::Step::Mode::kThenStrictly:
+      return StepMode::kThenStrictly;
+    case ast::Step::Mode::kThenEither:
+      return StepMode::kThenEither;
+    case ast::Step::Mode::kThenAbsent:
+      return StepMode::kAbsent;
   }
   return StepMode::kFirst;
 }
@@ -146,8 +151,7 @@ void Builder::step(size_t index) {
   }
   const Split parts = split(env, *kind, d.pattern.where.get());
   ok = ok && parts.ok;
-  const auto key =
-      derive_key(s, *kind, c.entity, d.pattern.kind.span, true, &parts.joined);
+  const auto key = derive_key(s, *kind, c.entity, d.pattern.kind.span, true, &parts.joined);
   if (d.tolerance) {
     const auto ns = constant_duration(s, c.pack, *d.tolerance, "the tolerance of `then ~`");
     out.tolerance_ns = ns.value_or(0);
@@ -162,8 +166,8 @@ void Builder::step(size_t index) {
   if (!key) ok = false;
   if (key && parts.ok) {
     out.key = *key;
-    const std::string name = c.name + "." + (out.variable.empty() ? std::to_string(index)
-                                                                  : out.variable);
+    const std::string name =
+        c.name + "." + (out.variable.empty() ? std::to_string(index) : out.variable);
     out.leaf = intern_leaf(s, *kind, parts.leaf, c.entity, name, d.span);
     if (parts.join) out.join = emit(s, parts.join, name + ".join");
   }
@@ -179,8 +183,7 @@ bool Builder::known_before(const NodePtr& join, uint32_t before_step) {
     if (step < before_step) return true;
     const std::string& name = c.decl.steps[step].variable.text;
     auto& d = s.report(Id::kNotHere, join->span,
-                       "the event comes before step '" + name +
-                           "': its fields are not known yet");
+                       "the event comes before step '" + name + "': its fields are not known yet");
     d.help = "compare with a field of an earlier step";
     return false;
   }
@@ -264,8 +267,8 @@ void Builder::spans() {
     // "within 0s" means the same timestamp; 0 in the plan means unbounded.
     if (ns && *ns == 0 && positive > 1) seq().within_ns = 1;
   } else if (positive > 1) {
-    auto& diag = s.report(Id::kIncomplete, d.name.span,
-                          "a sequence of several steps needs a window");
+    auto& diag =
+        s.report(Id::kIncomplete, d.name.span, "a sequence of several steps needs a window");
     diag.help = "write: signal " + d.name.text + " on .. within 10m { .. }";
     ok = false;
   }
@@ -351,8 +354,8 @@ bool lower_guards(State& s, const SignalContext& c, std::vector<abi::NoneGuard>&
       continue;
     }
     guard.key = *key;
-    guard.leaf = intern_leaf(s, *kind, predicate, c.entity, c.name + ".none" + std::to_string(i),
-                             d.span);
+    guard.leaf =
+        intern_leaf(s, *kind, predicate, c.entity, c.name + ".none" + std::to_string(i), d.span);
     add_owner(s, guard.leaf, abi::OwnerKind::kSignalGuard, c.id, static_cast<uint32_t>(i));
     out.push_back(std::move(guard));
   }

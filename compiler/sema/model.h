@@ -17,9 +17,9 @@
 
 namespace reflex::sema {
 
+using abi::kNone32;
 using diag::Id;
 using source::Span;
-using abi::kNone32;
 
 struct DeclRef {
   PackIndex pack = 0;
@@ -34,13 +34,13 @@ struct FieldRange {
 };
 
 struct KindInfo {
-  const ast::EventDecl* decl = nullptr;   // null for builtin kinds
+  const ast::EventDecl* decl = nullptr;  // null for builtin kinds
   PackIndex pack = kBuiltinPack;
   bool is_abstract = false;
-  uint32_t parent = kNone32;              // kind index
-  abi::KindId id = 0;                     // meaningless when abstract
+  uint32_t parent = kNone32;  // kind index
+  abi::KindId id = 0;         // meaningless when abstract
   abi::KindSchema schema;
-  std::vector<FieldRange> ranges;         // parallel to schema.fields; of integer-like fields
+  std::vector<FieldRange> ranges;  // parallel to schema.fields; of integer-like fields
   enum class Check : uint8_t { kNew, kBusy, kDone } check = Check::kNew;
 };
 
@@ -56,13 +56,13 @@ struct ListInfo {
 struct MacroInfo {
   const ast::MacroDecl* decl = nullptr;
   PackIndex pack = 0;
-  bool broken = false;     // its own check reported errors
+  bool broken = false;  // its own check reported errors
 };
 
 struct FeatureInfo {
   const ast::FeatureDecl* decl = nullptr;
   PackIndex pack = 0;
-  abi::FeatureId id = kNone32;            // kNone32: broken
+  abi::FeatureId id = kNone32;  // kNone32: broken
 };
 
 struct SignalInfo {
@@ -80,23 +80,23 @@ struct CauseInfo {
 struct ParamInfo {
   std::string name;
   abi::Type type;
-  Span span;                              // of the declaration
-  std::optional<double> lo, hi;           // `within`, in the base unit
+  Span span;                     // of the declaration
+  std::optional<double> lo, hi;  // `within`, in the base unit
 };
 
 /// A named thing of one category.
 struct Symbol {
-  std::string name;                       // short
+  std::string name;  // short
   PackIndex pack = 0;
   uint32_t index = 0;
   Span span;
-  bool visible = true;                    // false: only inside its pack
+  bool visible = true;  // false: only inside its pack
   mutable bool used = false;
 };
 struct Table {
-  std::string what;                       // "event kind", "signal", ...
-  std::vector<std::string> keywords;      // that declare one: "fault", "external"
-  bool everywhere = false;                // visible without import
+  std::string what;                   // "event kind", "signal", ...
+  std::vector<std::string> keywords;  // that declare one: "fault", "external"
+  bool everywhere = false;            // visible without import
   std::vector<Symbol> symbols;
   std::multimap<std::string, uint32_t> by_name;
 };
@@ -113,13 +113,13 @@ struct State {
   std::vector<KindInfo> kinds;
   std::vector<ListInfo> lists;
   std::vector<MacroInfo> macros;
-  std::vector<FeatureInfo> features;      // declared ones
-  std::vector<SignalInfo> signals;        // [SignalId]
-  std::vector<CauseInfo> causes;          // [CauseId]
-  std::vector<ParamInfo> params;          // [ParamId]
-  std::vector<const ast::ProfileDecl*> profiles;   // [ClassId]
-  std::vector<const ast::IncidentDecl*> incidents; // [incident]
-  std::vector<abi::Type> feature_types;   // [FeatureId]
+  std::vector<FeatureInfo> features;                // declared ones
+  std::vector<SignalInfo> signals;                  // [SignalId]
+  std::vector<CauseInfo> causes;                    // [CauseId]
+  std::vector<ParamInfo> params;                    // [ParamId]
+  std::vector<const ast::ProfileDecl*> profiles;    // [ClassId]
+  std::vector<const ast::IncidentDecl*> incidents;  // [incident]
+  std::vector<abi::Type> feature_types;             // [FeatureId]
 
   Table kind_names{"event kind", {"event"}, false, {}, {}};
   Table list_names{"list", {"list"}, false, {}, {}};
@@ -130,7 +130,7 @@ struct State {
   Table incident_names{"incident", {"incident"}, false, {}, {}};
   Table profile_names{"profile", {"profile"}, true, {}, {}};
 
-  std::map<std::string, abi::ExprId> expr_ids;      // interned functions
+  std::map<std::string, abi::ExprId> expr_ids;  // interned functions
   std::map<std::string, abi::LeafId> leaf_ids;
   std::map<std::string, abi::FeatureId> feature_ids;
   std::map<std::string, uint32_t> peers_ids;
@@ -143,12 +143,12 @@ struct State {
     uint32_t line;
     bool used = false;
   };
-  std::vector<std::vector<Allow>> allow_comments;   // [FileId]
+  std::vector<std::vector<Allow>> allow_comments;  // [FileId]
 
-  std::vector<std::pair<int64_t, Span>> windows;    // look-backs stated in the pack being checked
-  bool syntax_errors = false;                       // some statement did not parse
-  uint32_t expansions = 0;                          // macros expanded in this predicate
-  diag::Diagnostic discarded{};                     // what report() hands out when allowed
+  std::vector<std::pair<int64_t, Span>> windows;  // look-backs stated in the pack being checked
+  bool syntax_errors = false;                     // some statement did not parse
+  uint32_t expansions = 0;                        // macros expanded in this predicate
+  diag::Diagnostic discarded{};                   // what report() hands out when allowed
 
   diag::Diagnostic& report(Id id, Span span, std::string message);
   abi::SourceRef where(Span span) const;

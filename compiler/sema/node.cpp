@@ -15,12 +15,17 @@ using source::Span;
 
 Rep rep_of(const Type& type) {
   switch (type.scalar) {
-    case Scalar::kBool: return Rep::kBool;
+    case Scalar::kBool:
+      return Rep::kBool;
     case Scalar::kReal:
-    case Scalar::kQuantity: return Rep::kF64;
-    case Scalar::kString: return Rep::kText;
-    case Scalar::kArray: return Rep::kArray;
-    default: return Rep::kI64;
+    case Scalar::kQuantity:
+      return Rep::kF64;
+    case Scalar::kString:
+      return Rep::kText;
+    case Scalar::kArray:
+      return Rep::kArray;
+    default:
+      return Rep::kI64;
   }
 }
 
@@ -87,31 +92,53 @@ int64_t multiply(int64_t a, int64_t b) {
 /// Folds integer operations; nothing when the result is unknown.
 std::optional<int64_t> fold_i64(Op op, int64_t a, int64_t b) {
   switch (op) {
-    case Op::kAdd: return add(a, b);
-    case Op::kSub: return subtract(a, b);
-    case Op::kMul: return multiply(a, b);
+    case Op::kAdd:
+      return add(a, b);
+    case Op::kSub:
+      return subtract(a, b);
+    case Op::kMul:
+      return multiply(a, b);
     case Op::kDiv:
       if (b == 0) return std::nullopt;
       return b == -1 ? subtract(0, a) : a / b;
-    case Op::kMod: return b == 0 || b == -1 ? std::nullopt : std::optional(a % b);
-    case Op::kMin: return a < b ? a : b;
-    case Op::kMax: return a > b ? a : b;
-    case Op::kBitAnd: return a & b;
-    case Op::kBitOr: return a | b;
-    default: return std::nullopt;
+    case Op::kMod:
+      return b == 0 || b == -1 ? std::nullopt : std::optional(a % b);
+    case Op::kMin:
+      return a < b ? a : b;
+    case Op::kMax:
+      return a > b ? a : b;
+    case Op::kBitAnd:
+      return a & b;
+    case Op::kBitOr:
+      return a | b;
+    default:
+      return std::nullopt;
   }
 }
 
 std::optional<double> fold_f64(Op op, double a, double b) {
   double r = 0;
   switch (op) {
-    case Op::kAdd: r = a + b; break;
-    case Op::kSub: r = a - b; break;
-    case Op::kMul: r = a * b; break;
-    case Op::kDiv: r = a / b; break;
-    case Op::kMin: r = a < b ? a : b; break;
-    case Op::kMax: r = a > b ? a : b; break;
-    default: return std::nullopt;
+    case Op::kAdd:
+      r = a + b;
+      break;
+    case Op::kSub:
+      r = a - b;
+      break;
+    case Op::kMul:
+      r = a * b;
+      break;
+    case Op::kDiv:
+      r = a / b;
+      break;
+    case Op::kMin:
+      r = a < b ? a : b;
+      break;
+    case Op::kMax:
+      r = a > b ? a : b;
+      break;
+    default:
+      return std::nullopt;
   }
   return std::isfinite(r) ? std::optional(r) : std::nullopt;
 }
@@ -119,13 +146,20 @@ std::optional<double> fold_f64(Op op, double a, double b) {
 template <typename T>
 std::optional<bool> fold_compare(Op op, T a, T b) {
   switch (op) {
-    case Op::kEq: return a == b;
-    case Op::kNe: return a != b;
-    case Op::kLt: return a < b;
-    case Op::kLe: return a <= b;
-    case Op::kGt: return a > b;
-    case Op::kGe: return a >= b;
-    default: return std::nullopt;
+    case Op::kEq:
+      return a == b;
+    case Op::kNe:
+      return a != b;
+    case Op::kLt:
+      return a < b;
+    case Op::kLe:
+      return a <= b;
+    case Op::kGt:
+      return a > b;
+    case Op::kGe:
+      return a >= b;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -23,15 +23,18 @@ using NodePtr = std::shared_ptr<const Node>;
 struct Node {
   ir::Op op = ir::Op::kUnknown;
   ir::Rep rep = ir::Rep::kI64;
-  abi::Type type;               // kError: poisoned
+  abi::Type type;  // kError: poisoned
   uint32_t index = 0;
   int64_t imm = 0;
   std::vector<NodePtr> args;
   source::Span span;
-  bool literal = false;         // a written number; it takes the unit of what it meets
-  bool bare = false;            // a literal written without a unit
+  bool literal = false;  // a written number; it takes the unit of what it meets
+  bool bare = false;     // a literal written without a unit
   /// A `mean(...)` that is not made yet: compared with, it becomes sum and count (no division).
   std::shared_ptr<const abi::FeaturePlan> mean;
+  /// Of a comparison that was rewritten: its sides as they were written, for explanations.
+  NodePtr written_left;
+  NodePtr written_right;
 };
 
 inline bool is_error(const NodePtr& n) { return n->type.scalar == abi::Scalar::kError; }

@@ -75,7 +75,7 @@ struct Grouping {
   diag::Sink& sink;
   PackSet out;
   std::map<std::string, PackIndex> by_name;
-  std::map<std::string, PackIndex> by_folder;       // folder of a pack.rfx
+  std::map<std::string, PackIndex> by_folder;               // folder of a pack.rfx
   std::map<std::string, std::vector<PackIndex>> headed_in;  // folder -> packs with a head there
 
   [[nodiscard]] std::string path(uint32_t m) const {
@@ -151,9 +151,8 @@ void Grouping::add_headless() {
 void Grouping::sort_packs() {
   std::vector<PackIndex> order(out.packs.size());
   for (PackIndex i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin() + 1, order.end(), [&](PackIndex a, PackIndex b) {
-    return out.packs[a].name < out.packs[b].name;
-  });
+  std::sort(order.begin() + 1, order.end(),
+            [&](PackIndex a, PackIndex b) { return out.packs[a].name < out.packs[b].name; });
   std::vector<PackIndex> new_index(order.size());
   std::vector<Pack> packs;
   for (PackIndex i = 0; i < order.size(); ++i) {

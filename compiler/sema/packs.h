@@ -20,23 +20,23 @@ inline constexpr PackIndex kBuiltinPack = 0;
 
 struct ImportRef {
   PackIndex pack = 0;
-  std::string alias;               // "" = only by the pack's own name
-  std::vector<std::string> only;   // empty = everything
+  std::string alias;              // "" = only by the pack's own name
+  std::vector<std::string> only;  // empty = everything
   source::Span span;
 };
 
 struct Pack {
   std::string name;
   std::string version;
-  const ast::PackHead* head = nullptr;   // null for `hw` and the builtin pack
-  source::Span span;                     // of the name in the head
-  std::vector<uint32_t> modules;         // indices, in path order
+  const ast::PackHead* head = nullptr;  // null for `hw` and the builtin pack
+  source::Span span;                    // of the name in the head
+  std::vector<uint32_t> modules;        // indices, in path order
   std::vector<ImportRef> imports;
 };
 
 struct PackSet {
-  std::vector<Pack> packs;               // [0] is the builtin pack; the rest sorted by name
-  std::vector<PackIndex> of_module;      // [module]
+  std::vector<Pack> packs;           // [0] is the builtin pack; the rest sorted by name
+  std::vector<PackIndex> of_module;  // [module]
 };
 
 /// Whether `version` satisfies `range` ("1.2", "^3", ">= 1.4", "= 1.0.0", ""): semver precedence,

@@ -13,8 +13,8 @@ void declare(State& s, Table& table, const ast::Name& name, PackIndex pack, uint
 std::optional<uint32_t> find(const State& s, const Table& table, PackIndex pack,
                              const std::string& name, bool* ambiguous = nullptr);
 /// Look-up that reports `unknown` (with did-you-mean), R525 or R526.
-std::optional<uint32_t> resolve(State& s, const Table& table, PackIndex pack,
-                                const ast::Name& name, Id unknown);
+std::optional<uint32_t> resolve(State& s, const Table& table, PackIndex pack, const ast::Name& name,
+                                Id unknown);
 /// Whether a statement that did not parse seems to declare this name: its mistake was reported, the
 /// unknown name would be noise.
 bool declared_in_broken_text(const State& s, const Table& table, const std::string& name);
@@ -55,7 +55,8 @@ void check_lists(State& s);
 void check_profiles(State& s);
 void check_macros(State& s);
 
-// ---- check_expr.cpp, check_name.cpp, check_operator.cpp, check_call.cpp
+// ---- check_expr.cpp, check_name.cpp, check_operator.cpp, check_arithmetic.cpp, check_member.cpp,
+//      check_call.cpp
 NodePtr check_expr(State& s, const Env& env, const ast::Expr& e,
                    const abi::Type* expected = nullptr);
 /// check_expr that must give a truth value; lints constant predicates.
@@ -64,6 +65,7 @@ NodePtr check_path(State& s, const Env& env, const std::vector<Segment>& path, S
                    const abi::Type* expected);
 std::optional<std::vector<Segment>> flatten(const ast::Expr& e);
 NodePtr check_binary(State& s, const Env& env, const ast::Expr& e);
+NodePtr arithmetic(State& s, ir::Op op, const NodePtr& a, const NodePtr& b, Span span);
 NodePtr check_membership(State& s, const Env& env, const ast::Expr& e);
 NodePtr check_text_match(State& s, const Env& env, const ast::Expr& e);
 NodePtr check_bits(State& s, const Env& env, const ast::Expr& e);
@@ -91,8 +93,8 @@ abi::ExprId emit(State& s, const NodePtr& node, const std::string& name);
 std::vector<abi::FeatureId> features_of(const State& s, abi::ExprId expr);
 
 // ---- lower_leaf.cpp
-abi::LeafId intern_leaf(State& s, uint32_t kind, const NodePtr& predicate,
-                        abi::EntityKindId entity, const std::string& name, Span span);
+abi::LeafId intern_leaf(State& s, uint32_t kind, const NodePtr& predicate, abi::EntityKindId entity,
+                        const std::string& name, Span span);
 void add_owner(State& s, abi::LeafId leaf, abi::OwnerKind kind, uint32_t owner, uint32_t sub);
 void finish_leaves(State& s);
 
@@ -100,9 +102,9 @@ void finish_leaves(State& s);
 std::optional<abi::EntityKindId> resolve_entity(State& s, PackIndex pack,
                                                 const std::vector<ast::Name>& on);
 abi::EntityKindId entity_kind_of(State& s, const std::vector<std::string>& keys);
-std::optional<abi::KeyPlan> derive_key(State& s, uint32_t kind, abi::EntityKindId entity,
-                                       Span span, bool report = true,
-                                        const std::map<std::string, uint16_t>* joined = nullptr);
+std::optional<abi::KeyPlan> derive_key(State& s, uint32_t kind, abi::EntityKindId entity, Span span,
+                                       bool report = true,
+                                       const std::map<std::string, uint16_t>* joined = nullptr);
 std::string entity_text(const State& s, abi::EntityKindId entity);
 bool node_keyed(const State& s, abi::EntityKindId entity);
 

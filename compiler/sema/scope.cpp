@@ -96,16 +96,15 @@ std::optional<uint32_t> find(const State& s, const Table& table, PackIndex pack,
   return table.symbols[found[0]].index;
 }
 
-std::optional<uint32_t> resolve(State& s, const Table& table, PackIndex pack,
-                                const ast::Name& name, Id unknown) {
+std::optional<uint32_t> resolve(State& s, const Table& table, PackIndex pack, const ast::Name& name,
+                                Id unknown) {
   const auto found = candidates(s, table, pack, name.text);
   if (found.size() == 1) {
     table.symbols[found[0]].used = true;
     return table.symbols[found[0]].index;
   }
   if (found.size() > 1) {
-    auto& d = s.report(Id::kAmbiguousName, name.span,
-                       "'" + name.text + "' means several things");
+    auto& d = s.report(Id::kAmbiguousName, name.span, "'" + name.text + "' means several things");
     for (const uint32_t i : found) {
       const Symbol& symbol = table.symbols[i];
       d.notes.push_back({symbol.span, "'" + s.full_name(symbol.pack, symbol.name) + "'"});
@@ -210,7 +209,8 @@ void collect_allows(State& s) {
          at = text.find(kMark, at + 1)) {
       size_t end = at + kMark.size();
       while (end < text.size() && text[end] >= '0' && text[end] <= '9') ++end;
-      const auto id = diag::parse_id(text.substr(at + kMark.size() - 1, end - at - kMark.size() + 1));
+      const auto id =
+          diag::parse_id(text.substr(at + kMark.size() - 1, end - at - kMark.size() + 1));
       if (!id) continue;
       const Span span{module.file, static_cast<uint32_t>(at), static_cast<uint32_t>(end)};
       s.allow_comments[module.file].push_back(

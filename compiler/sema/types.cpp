@@ -39,15 +39,24 @@ Type scalar_type(Scalar scalar) {
 
 std::string_view unit_text(Unit unit) {
   switch (unit) {
-    case Unit::kNone: return "number";
-    case Unit::kCelsius: return "celsius";
-    case Unit::kCelsiusDelta: return "celsius difference";
-    case Unit::kWatt: return "watt";
-    case Unit::kHertz: return "hertz";
-    case Unit::kByte: return "byte";
-    case Unit::kBitPerSecond: return "bit/s";
-    case Unit::kRatio: return "ratio";
-    case Unit::kCount: return "count";
+    case Unit::kNone:
+      return "number";
+    case Unit::kCelsius:
+      return "celsius";
+    case Unit::kCelsiusDelta:
+      return "celsius difference";
+    case Unit::kWatt:
+      return "watt";
+    case Unit::kHertz:
+      return "hertz";
+    case Unit::kByte:
+      return "byte";
+    case Unit::kBitPerSecond:
+      return "bit/s";
+    case Unit::kRatio:
+      return "ratio";
+    case Unit::kCount:
+      return "count";
   }
   return "?";
 }
@@ -76,9 +85,9 @@ std::optional<Type> named_type(const State& s, const std::string& name) {
 }
 
 std::vector<std::string> type_words(const State& s) {
-  std::vector<std::string> words{"bool",   "f64",     "string",  "word",  "duration", "instant",
-                                 "enum",   "array",   "celsius", "watt",  "hertz",    "byte",
-                                 "bit/s",  "ratio",   "per"};
+  std::vector<std::string> words{"bool",    "f64",  "string", "word",    "duration",
+                                 "instant", "enum", "array",  "celsius", "watt",
+                                 "hertz",   "byte", "bit/s",  "ratio",   "per"};
   for (const IntRow& row : kInts) words.emplace_back(row.name);
   for (const auto& e : s.pack.entity_types) words.push_back(e.name);
   return words;
@@ -159,15 +168,24 @@ bool integer_like(const Type& t) {
 
 std::string to_text(const State& s, const Type& t) {
   switch (t.scalar) {
-    case Scalar::kError: return "?";
-    case Scalar::kBool: return "bool";
-    case Scalar::kInt: return "integer";
-    case Scalar::kReal: return "number";
-    case Scalar::kString: return "string";
-    case Scalar::kDuration: return "duration";
-    case Scalar::kInstant: return "instant";
-    case Scalar::kArray: return "array";
-    case Scalar::kEntity: return s.pack.entity_types[t.entity].name;
+    case Scalar::kError:
+      return "?";
+    case Scalar::kBool:
+      return "bool";
+    case Scalar::kInt:
+      return "integer";
+    case Scalar::kReal:
+      return "number";
+    case Scalar::kString:
+      return "string";
+    case Scalar::kDuration:
+      return "duration";
+    case Scalar::kInstant:
+      return "instant";
+    case Scalar::kArray:
+      return "array";
+    case Scalar::kEntity:
+      return s.pack.entity_types[t.entity].name;
     case Scalar::kEnum: {
       if (t.enum_id == 0) return "word";
       std::string text = "enum(";

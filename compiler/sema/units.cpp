@@ -23,37 +23,72 @@ struct Row {
 
 // Source: SI and IEC 80000-13 prefixes; network rates are decimal as vendors print them.
 constexpr std::array<Row, 46> kRows{{
-    {"celsius", Unit::kCelsius, 1, 1},    {"C", Unit::kCelsius, 1, 1},
-    {"watt", Unit::kWatt, 1, 1},          {"W", Unit::kWatt, 1, 1},
-    {"kW", Unit::kWatt, 1e3, 1},          {"mW", Unit::kWatt, 1, 1e3},
-    {"hertz", Unit::kHertz, 1, 1},        {"Hz", Unit::kHertz, 1, 1},
-    {"kHz", Unit::kHertz, 1e3, 1},        {"MHz", Unit::kHertz, 1e6, 1},
-    {"GHz", Unit::kHertz, 1e9, 1},        {"byte", Unit::kByte, 1, 1},
-    {"bytes", Unit::kByte, 1, 1},         {"B", Unit::kByte, 1, 1},
-    {"kB", Unit::kByte, 1e3, 1},          {"KB", Unit::kByte, 1e3, 1},
-    {"MB", Unit::kByte, 1e6, 1},          {"GB", Unit::kByte, 1e9, 1},
-    {"TB", Unit::kByte, 1e12, 1},         {"KiB", Unit::kByte, 1024, 1},
-    {"MiB", Unit::kByte, 1048576, 1},     {"GiB", Unit::kByte, 1073741824, 1},
-    {"TiB", Unit::kByte, 1099511627776, 1}, {"bit/s", Unit::kBitPerSecond, 1, 1},
-    {"bps", Unit::kBitPerSecond, 1, 1},   {"kbit/s", Unit::kBitPerSecond, 1e3, 1},
-    {"Mbit/s", Unit::kBitPerSecond, 1e6, 1}, {"Gbit/s", Unit::kBitPerSecond, 1e9, 1},
-    {"Tbit/s", Unit::kBitPerSecond, 1e12, 1}, {"kb/s", Unit::kBitPerSecond, 1e3, 1},
-    {"Mb/s", Unit::kBitPerSecond, 1e6, 1}, {"Gb/s", Unit::kBitPerSecond, 1e9, 1},
-    {"Gbps", Unit::kBitPerSecond, 1e9, 1}, {"Mbps", Unit::kBitPerSecond, 1e6, 1},
-    {"B/s", Unit::kBitPerSecond, 8, 1},   {"MB/s", Unit::kBitPerSecond, 8e6, 1},
-    {"GB/s", Unit::kBitPerSecond, 8e9, 1}, {"%", Unit::kRatio, 1, 100},
-    {"percent", Unit::kRatio, 1, 100},    {"ratio", Unit::kRatio, 1, 1},
-    {"k", Unit::kNone, 1e3, 1},           {"K", Unit::kNone, 1e3, 1},
-    {"M", Unit::kNone, 1e6, 1},           {"G", Unit::kNone, 1e9, 1},
-    {"count", Unit::kCount, 1, 1},        {"events", Unit::kCount, 1, 1},
+    {"celsius", Unit::kCelsius, 1, 1},
+    {"C", Unit::kCelsius, 1, 1},
+    {"watt", Unit::kWatt, 1, 1},
+    {"W", Unit::kWatt, 1, 1},
+    {"kW", Unit::kWatt, 1e3, 1},
+    {"mW", Unit::kWatt, 1, 1e3},
+    {"hertz", Unit::kHertz, 1, 1},
+    {"Hz", Unit::kHertz, 1, 1},
+    {"kHz", Unit::kHertz, 1e3, 1},
+    {"MHz", Unit::kHertz, 1e6, 1},
+    {"GHz", Unit::kHertz, 1e9, 1},
+    {"byte", Unit::kByte, 1, 1},
+    {"bytes", Unit::kByte, 1, 1},
+    {"B", Unit::kByte, 1, 1},
+    {"kB", Unit::kByte, 1e3, 1},
+    {"KB", Unit::kByte, 1e3, 1},
+    {"MB", Unit::kByte, 1e6, 1},
+    {"GB", Unit::kByte, 1e9, 1},
+    {"TB", Unit::kByte, 1e12, 1},
+    {"KiB", Unit::kByte, 1024, 1},
+    {"MiB", Unit::kByte, 1048576, 1},
+    {"GiB", Unit::kByte, 1073741824, 1},
+    {"TiB", Unit::kByte, 1099511627776, 1},
+    {"bit/s", Unit::kBitPerSecond, 1, 1},
+    {"bps", Unit::kBitPerSecond, 1, 1},
+    {"kbit/s", Unit::kBitPerSecond, 1e3, 1},
+    {"Mbit/s", Unit::kBitPerSecond, 1e6, 1},
+    {"Gbit/s", Unit::kBitPerSecond, 1e9, 1},
+    {"Tbit/s", Unit::kBitPerSecond, 1e12, 1},
+    {"kb/s", Unit::kBitPerSecond, 1e3, 1},
+    {"Mb/s", Unit::kBitPerSecond, 1e6, 1},
+    {"Gb/s", Unit::kBitPerSecond, 1e9, 1},
+    {"Gbps", Unit::kBitPerSecond, 1e9, 1},
+    {"Mbps", Unit::kBitPerSecond, 1e6, 1},
+    {"B/s", Unit::kBitPerSecond, 8, 1},
+    {"MB/s", Unit::kBitPerSecond, 8e6, 1},
+    {"GB/s", Unit::kBitPerSecond, 8e9, 1},
+    {"%", Unit::kRatio, 1, 100},
+    {"percent", Unit::kRatio, 1, 100},
+    {"ratio", Unit::kRatio, 1, 1},
+    {"k", Unit::kNone, 1e3, 1},
+    {"K", Unit::kNone, 1e3, 1},
+    {"M", Unit::kNone, 1e6, 1},
+    {"G", Unit::kNone, 1e9, 1},
+    {"count", Unit::kCount, 1, 1},
+    {"events", Unit::kCount, 1, 1},
 }};
 
 std::optional<double> seconds_of(std::string_view word) {
-  static constexpr std::array<std::pair<std::string_view, double>, 17> kTimes{{
-      {"s", 1}, {"sec", 1}, {"second", 1}, {"seconds", 1}, {"m", 60}, {"min", 60},
-      {"minute", 60}, {"minutes", 60}, {"h", 3600}, {"hour", 3600}, {"hours", 3600},
-      {"d", 86400}, {"day", 86400}, {"days", 86400}, {"w", 604800}, {"week", 604800},
-      {"weeks", 604800}}};
+  static constexpr std::array<std::pair<std::string_view, double>, 17> kTimes{{{"s", 1},
+                                                                               {"sec", 1},
+                                                                               {"second", 1},
+                                                                               {"seconds", 1},
+                                                                               {"m", 60},
+                                                                               {"min", 60},
+                                                                               {"minute", 60},
+                                                                               {"minutes", 60},
+                                                                               {"h", 3600},
+                                                                               {"hour", 3600},
+                                                                               {"hours", 3600},
+                                                                               {"d", 86400},
+                                                                               {"day", 86400},
+                                                                               {"days", 86400},
+                                                                               {"w", 604800},
+                                                                               {"week", 604800},
+                                                                               {"weeks", 604800}}};
   for (const auto& [name, seconds] : kTimes) {
     if (name == word) return seconds;
   }
@@ -83,7 +118,7 @@ std::vector<std::string> unit_words() {
 
 std::optional<UnitWord> parse_unit(const std::string& text) {
   if (text == "nats" || text == "nat") {
-    UnitWord nats;   // a natural logarithm of odds is a plain number
+    UnitWord nats;  // a natural logarithm of odds is a plain number
     nats.type = real_type();
     return nats;
   }

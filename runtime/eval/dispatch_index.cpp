@@ -91,6 +91,10 @@ void DispatchIndex::build_slot(uint16_t slot_number,
         const uint32_t region = slot.search(slot.dense_lo + static_cast<int64_t>(v));
         slot.dense[v] = static_cast<uint16_t>(region);
       }
+      if (words_ == 1) {
+        for (uint16_t region : slot.dense) slot.flat.push_back(slot.bits[region]);
+        slot.flat.push_back(slot.bits[slot.missing - 1]);
+      }
     }
   }
   slots_.push_back(std::move(slot));

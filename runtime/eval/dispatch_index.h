@@ -7,6 +7,7 @@
 // Cost: per slot one table look-up and one AND per 64 leaves, however many rules there are.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,12 @@ class DispatchIndex {
   /// Why at most 8 slots: a bound on Selection; constraints beyond it are evaluated, not indexed.
   static constexpr size_t kSlotsMax = 8;
 
+  /// All candidates at once; only when words() == 1.
+  [[nodiscard]] uint64_t single(const abi::Record& record) const {
+    uint64_t bits = all_[0];
+    for (const Slot& slot : slots_) bits &= slot.single(record);
+    return bits;
+  }
   void select(const abi::Record& record, Selection& out) const {
     for (size_t i = 0; i < slots_.size(); ++i) out.rows[i] = slots_[i].row(record, words_);
   }
@@ -47,6 +54,16 @@ class DispatchIndex {
     std::vector<int64_t> bounds;       // region r starts at bounds[r - 1]; sorted
     std::vector<uint64_t> bits;        // [region * words], then the row for "missing"
     uint32_t missing = 0;              // region number of "missing"
+    std::vector<uint64_t> flat;        // one word only: [value - dense_lo], then "beyond"
+
+    [[nodiscard]] uint64_t single(const abi::Record& record) const {
+      if (!record.has(slot)) return bits[missing];
+      if (flat.empty()) return bits[region(record.i64(slot))];
+      const int64_t value = record.i64(slot);
+      if (value < dense_lo) return bits[0];
+      const uint64_t offset = static_cast<uint64_t>(value) - static_cast<uint64_t>(dense_lo);
+      return flat[std::min<uint64_t>(offset, flat.size() - 1)];
+    }
 
     [[nodiscard]] const uint64_t* row(const abi::Record& record, uint32_t words) const {
       if (!record.has(slot)) return bits.data() + size_t{missing} * words;

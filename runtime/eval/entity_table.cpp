@@ -53,7 +53,7 @@ EntityTable::Touch EntityTable::touch_slow(const std::array<uint64_t, 3>& key, u
     if (live_ >= config_.keys_max) {
       result.evicted = true;
       result.index_evicted = pick_victim();
-      erase_key(result.index_evicted);
+      erase_key(result.index_evicted, order);
     }
     result.index = allocate(key);
   }
@@ -136,10 +136,11 @@ EntityIndex EntityTable::pick_victim() {
   }
 }
 
-void EntityTable::erase_key(EntityIndex index) {
+void EntityTable::erase_key(EntityIndex index, uint64_t order) {
   used_[index] = 0;
   --live_;
-  retired_.push_back(index);
+  retired_by_hash_.emplace(hash(keys_[index]), static_cast<uint32_t>(retired_.size()));
+  retired_.push_back({index, order});
   if (direct_kind_) {
     direct_[keys_[index][0]] = kNoEntity;
     return;
@@ -159,8 +160,23 @@ void EntityTable::erase_key(EntityIndex index) {
 }
 
 void EntityTable::release() {
-  for (EntityIndex index : retired_) space_[shard_of(index)].free.push_back(index);
+  if (retired_.empty()) return;
+  for (const Retired& r : retired_) space_[shard_of(r.index)].free.push_back(r.index);
   retired_.clear();
+  retired_by_hash_.clear();
+}
+
+EntityIndex EntityTable::find_retired(const std::array<uint64_t, 3>& key, uint64_t order) const {
+  uint32_t first = UINT32_MAX;  // the earliest eviction of the key after `order`
+  const auto [begin, end] = retired_by_hash_.equal_range(hash(key));
+  for (auto it = begin; it != end; ++it) {
+    const Retired& r = retired_[it->second];
+    if (r.order > order && it->second < first &&
+        std::equal(key.begin(), key.begin() + config_.key_count, keys_[r.index].begin())) {
+      first = it->second;
+    }
+  }
+  return first == UINT32_MAX ? find(key) : retired_[first].index;
 }
 
 int EntityTable::compare(const std::array<uint64_t, 3>& a,

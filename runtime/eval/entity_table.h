@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/abi/firing.h"
@@ -48,6 +49,11 @@ class EntityTable {
   /// Makes the indices evicted so far available again; between batches.
   void release();
   [[nodiscard]] EntityIndex find(const std::array<uint64_t, 3>& key) const;
+  /// As find(), at the time of the event `order` of the running batch: a key that a later event
+  /// pushed out is still found. (A key that a later one brought in has no state yet.)
+  [[nodiscard]] EntityIndex find_at(const std::array<uint64_t, 3>& key, uint64_t order) const {
+    return retired_.empty() ? find(key) : find_retired(key, order);
+  }
   [[nodiscard]] const std::array<uint64_t, 3>& key(EntityIndex index) const {
     return keys_[index];
   }
@@ -66,7 +72,9 @@ class EntityTable {
   Touch touch_slow(const std::array<uint64_t, 3>& key, uint64_t order);
   EntityIndex allocate(const std::array<uint64_t, 3>& key);
   EntityIndex pick_victim();
-  void erase_key(EntityIndex index);
+  void erase_key(EntityIndex index, uint64_t order);
+  [[nodiscard]] EntityIndex find_retired(const std::array<uint64_t, 3>& key,
+                                         uint64_t order) const;
   [[nodiscard]] uint64_t hash(const std::array<uint64_t, 3>& key) const;
   void insert_hash(EntityIndex index);
   void grow_hash();
@@ -91,7 +99,12 @@ class EntityTable {
     EntityIndex index;
   };
   std::vector<Candidate> candidates_;  // oldest at the back; stale ones are skipped
-  std::vector<EntityIndex> retired_;   // evicted since the last release()
+  struct Retired {
+    EntityIndex index;
+    uint64_t order;                    // of the event that pushed it out
+  };
+  std::vector<Retired> retired_;       // evicted since the last release(), in order
+  std::unordered_multimap<uint64_t, uint32_t> retired_by_hash_;  // only looked up, not iterated
   uint64_t live_ = 0;
 };
 

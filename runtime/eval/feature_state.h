@@ -40,8 +40,8 @@ class FeatureStore {
   /// The ring group of a feature, or kNone32.
   [[nodiscard]] uint32_t ring_of(abi::FeatureId feature) const { return info_[feature].ring; }
 
-  /// The place of a ring (prefetching).
-  [[nodiscard]] Place ring_place(uint32_t ring) const { return rings_[ring].place(); }
+  [[nodiscard]] const WindowRing& ring(uint32_t number) const { return rings_[number]; }
+  [[nodiscard]] size_t ring_count() const { return rings_.size(); }
 
   void update(abi::FeatureId feature, EntityIndex entity, const FeatureSample& sample);
   void reset(abi::FeatureId feature, EntityIndex entity);

@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/check.h"
@@ -29,12 +29,8 @@ class PageSource {
     bytes = (bytes + 63) & ~size_t{63};
     if (bytes > left_) {
       const size_t size = bytes > kBlock ? (bytes + kBlock - 1) / kBlock * kBlock : kBlock;
-      auto* block = static_cast<char*>(std::aligned_alloc(kBlock, size));
-      RFX_CHECK(block != nullptr);
-      madvise(block, size, MADV_HUGEPAGE);  // only advice: refusal changes nothing but speed
-      std::memset(block, 0, size);
-      blocks_.emplace_back(block);
-      next_ = block;
+      blocks_.push_back(Block::map(size));
+      next_ = blocks_.back().get();
       left_ = size;
     }
     char* result = next_;
@@ -45,10 +41,41 @@ class PageSource {
 
  private:
   static constexpr size_t kBlock = size_t{2} << 20;
-  struct Free {
-    void operator()(char* p) const { std::free(p); }
+  /// Memory from the kernel, which clears it: clearing it again would cost as much as using it.
+  class Block {
+   public:
+    static Block map(size_t size) {
+      const size_t whole = size + kBlock;  // so that an aligned part of `size` is inside
+      void* start = mmap(nullptr, whole, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      RFX_CHECK(start != MAP_FAILED);
+      Block block;
+      block.start_ = static_cast<char*>(start);
+      block.size_ = whole;
+      madvise(block.get(), size, MADV_HUGEPAGE);  // only advice: refusal costs only speed
+      return block;
+    }
+    Block() = default;
+    Block(Block&& o) noexcept
+        : start_(std::exchange(o.start_, nullptr)), size_(std::exchange(o.size_, 0)) {}
+    Block& operator=(Block&& o) noexcept {
+      std::swap(start_, o.start_);
+      std::swap(size_, o.size_);
+      return *this;
+    }
+    ~Block() {
+      if (start_ != nullptr) munmap(start_, size_);
+    }
+    [[nodiscard]] char* get() const {
+      const auto at = reinterpret_cast<uintptr_t>(start_);
+      return start_ + ((at + kBlock - 1) / kBlock * kBlock - at);
+    }
+
+   private:
+    char* start_ = nullptr;
+    size_t size_ = 0;
   };
-  std::vector<std::unique_ptr<char, Free>> blocks_;
+  std::vector<Block> blocks_;
   char* next_ = nullptr;
   size_t left_ = 0;
 };

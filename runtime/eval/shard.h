@@ -3,9 +3,13 @@
 // Order inside one event: resets, then step and count leaves (features read before their update),
 // then feature updates, then conditions. Timers that are due before the event's time fire first,
 // those due at it after all events of that time.
+// Records are staged: their candidates are found and the states that these touch start loading, some
+// records ahead of their processing, so that the waits for memory overlap. Nothing is visible before
+// flush().
 // Threads: one at a time; shards share only the const Program and Topology.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -30,15 +34,12 @@ class Shard {
 
   /// Whether the shard has anything to do with a kind.
   [[nodiscard]] bool wants(abi::KindId kind) const { return kinds_[kind].wanted; }
-  void process(const abi::Record& record, const EntityIndex* ids);
-  /// Starts loading the states that a record to come will touch. Changes nothing.
-  void prefetch(const abi::Record& record);
-  /// Fires timers that are due strictly before a time.
-  void advance(int64_t before_ns) {
-    if (core_.timers.next_due() < before_ns) [[unlikely]] run_timers(before_ns);
-  }
-  /// The key at this index is gone; `order` is that of the event that pushed it out.
-  void evict(abi::EntityKindId kind, EntityIndex entity, uint64_t order);
+  /// Takes a record; processes those taken so far once enough have come. `record` lives until then.
+  void stage(const abi::Record& record, const EntityIndex* ids);
+  /// Processes what is staged, then fires the timers that are due strictly before a time.
+  void flush(int64_t before_ns);
+  /// The key at this index is gone: `by` pushed it out.
+  void evict(abi::EntityKindId kind, EntityIndex entity, const abi::Record& by);
   void set_count_only(bool on);
   [[nodiscard]] ShardCore& core() { return core_; }
   [[nodiscard]] const ShardCore& core() const { return core_; }
@@ -54,12 +55,34 @@ class Shard {
     uint8_t key = 0;         // key slot
     uint16_t sub = 0;
     uint32_t plan = 0;       // SignalId, FeatureId, or number within CountStates
+    uint32_t feed = 0;       // feed_plans_ index (kFeature)
     Place place;
+  };
+  struct Candidate {         // an indexed leaf: what a hit needs when it needs little
+    Target target;           // when `simple`: the only owner
+    uint32_t leaf = 0;
+    bool simple = false;     // nothing left to check, one owner, and its state is in the arena
+  };
+  struct Hit {
+    char* state;             // of a simple candidate
+    const Candidate* candidate;
+  };
+  struct FeedPlan {          // one input of a feature
+    const abi::FeaturePlan* plan = nullptr;
+    const abi::FeaturePlan::Input* input = nullptr;
+    abi::Evaluator code;     // of the value, when `direct`
+    bool direct = false;     // the value depends on the record alone, and there is no target
+    bool is_integer = false;
+    bool peers = false;
+    uint32_t ring = abi::kNone32;
   };
   struct Read {              // a feature, or a whole ring, at the entity of a key slot
     abi::FeatureId feature = 0;
+    uint32_t ring = abi::kNone32;  // when the slot's entity kind is the ring's
     uint8_t key = 0;
+    uint8_t fed = kNotFed;         // Kind::rings index, when the kind feeds it
   };
+  static constexpr uint8_t kNotFed = 255;
   struct Leaf {
     uint32_t targets_begin = 0;
     uint32_t targets_end = 0;
@@ -83,15 +106,39 @@ class Shard {
     abi::FeatureId feature = 0;
     uint8_t key = 0;
   };
+  struct SlotInfo {          // of a key slot
+    abi::EntityKindId entity_kind = 0;
+    uint16_t field = 0;
+    bool plain = false;
+  };
+  /// A ring that every event of a kind feeds with a value of its own record: found when the event
+  /// is staged, read through that pointer, fed last, without a look at leaf and owner.
+  struct FedRing {
+    const WindowRing* ring = nullptr;
+    uint32_t number = abi::kNone32;
+    abi::Evaluator code;
+    bool is_integer = false;
+    uint8_t key = 0;
+  };
   struct Kind {
     bool wanted = false;
     bool needs_class = false;
     DispatchIndex index;
-    std::vector<uint32_t> indexed;   // bit -> leaves_
+    std::vector<SlotInfo> key_slots;
+    std::vector<Candidate> indexed;  // by bit
     std::vector<uint32_t> always;    // leaves without constraints outside chunks
     std::vector<ChunkRun> chunks;
     std::vector<Reset> resets;
+    std::vector<FedRing> rings;
+    uint32_t ring_leaves = 0;        // leaves that rings stand for
   };
+  struct Staged {
+    const abi::Record* record = nullptr;
+    const Hit* hits_end = nullptr;
+  };
+  // Why 16: at 20 to 40 ns of staging a record, the last one waits as long as a load from memory
+  // takes, and the lines of all fit in the first-level cache.
+  static constexpr size_t kStagedMax = 16;
   struct Pending {
     uint32_t plan;
     uint16_t sub;
@@ -104,19 +151,35 @@ class Shard {
   void build_kinds();
   uint32_t build_leaf(abi::LeafId leaf);
   bool build_target(abi::LeafId leaf, const abi::LeafOwner& owner, Target& out);
+  uint32_t build_feed(abi::FeatureId feature, uint16_t input);
   void build_chunk(uint32_t chunk);
+  void build_fed_rings(Kind& kind, const std::vector<uint8_t>& blocked);
+  [[nodiscard]] std::vector<uint8_t> rings_read_by_feeds() const;
+  void link_reads(Kind& kind, uint32_t begin, uint32_t end);
   void build_reads(abi::KindId kind, const std::vector<abi::FeatureId>& ids, uint8_t prefer,
                    uint32_t& begin, uint32_t& end);
-  void run_timers(int64_t before_ns);
+  void finish_tables();
+  void run_staged();
+  void process(const abi::Record& record, const EntityIndex* ids, const Hit* begin,
+               const Hit* end);
+  void advance(int64_t before_ns, uint64_t order) {
+    if (core_.timers.next_due() < before_ns) [[unlikely]] run_timers(before_ns, order);
+  }
+  void run_timers(int64_t before_ns, uint64_t order);
+  void bind(const EventView& event, uint8_t key);
   void read(uint32_t begin, uint32_t end, const EventView& event);
   bool check(abi::ExprId expr, bool reads_class, const Leaf& leaf, const EventView& event);
   void run_leaf(const Leaf& leaf, const EventView& event);
   void hit(const Leaf& leaf, const EventView& event);
+  void advance_state(const Target& target, char* state, const EventView& event,
+                     EntityIndex entity);
   void run_chunk(const ChunkRun& chunk, const EventView& event);
   void run_resets(const Kind& kind, const EventView& event);
   void run_pending(const EventView& event);
   void feed(const Target& target, const EventView& event, EntityIndex entity);
-  uint64_t member_of(abi::ExprId value, double number, uint64_t bits) const;
+  void feed_rings(const Kind& kind, const EventView& event);
+  void note_peers(const Target& target, const EventView& event, EntityIndex entity);
+  uint64_t member_of(abi::ExprId value, uint64_t bits) const;
 
   const Program& program_;
   ShardCore core_;
@@ -137,7 +200,16 @@ class Shard {
   std::vector<Pending> pending_;
   std::vector<Target> feeds_;
   std::vector<Target> checks_;
-  std::vector<uint32_t> hits_ = std::vector<uint32_t>(64);
+  std::vector<uint32_t> chunk_hits_ = std::vector<uint32_t>(64);
+  std::vector<FeedPlan> feed_plans_;
+  size_t staged_count_ = 0;
+  std::array<Staged, kStagedMax> staged_;
+  size_t ids_stride_ = 1;
+  std::vector<EntityIndex> staged_ids_;   // [staged * ids_stride_ + key slot]
+  size_t rings_stride_ = 1;
+  std::vector<char*> staged_rings_;       // [staged * rings_stride_ + Kind::rings index]
+  char* const* rings_now_ = nullptr;      // of the event being processed
+  std::vector<Hit> staged_hits_;          // room for all candidates of kStagedMax records
 };
 
 }  // namespace reflex::eval

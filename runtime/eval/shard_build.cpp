@@ -17,6 +17,7 @@ Shard::Shard(const Program& program, const Options& options, ShardRole role)
   include_plans(role);
   register_plans();
   build_kinds();
+  finish_tables();
   core_.host.peers_state = this;
   core_.host.peers = [](void* state, const abi::EvalContext* context,
                         uint32_t query) noexcept -> abi::Value {
@@ -91,10 +92,106 @@ bool Shard::build_target(abi::LeafId leaf, const abi::LeafOwner& owner, Target& 
       break;
     }
     case abi::OwnerKind::kCondition: out.use = Use::kCondition; break;
-    case abi::OwnerKind::kFeatureInput: out.use = Use::kFeature; break;
+    case abi::OwnerKind::kFeatureInput:
+      out.use = Use::kFeature;
+      out.feed = build_feed(owner.owner, key.sub);
+      break;
     case abi::OwnerKind::kFeatureReset: return false;
   }
   return true;
+}
+
+uint32_t Shard::build_feed(abi::FeatureId feature, uint16_t input) {
+  FeedPlan feed;
+  feed.plan = &program_.pack().features[feature];
+  feed.input = &feed.plan->inputs[input];
+  feed.ring = features_->ring_of(feature);
+  feed.peers = peers_.wants(feature);
+  if (const abi::ExprId value = feed.input->value; value != abi::kNone32) {
+    const abi::ExprInfo& info = program_.pack().exprs[value];
+    feed.direct = info.features.empty() && !info.reads_class && !info.reads_peers &&
+                  feed.plan->target == abi::kNone32 &&
+                  feed.plan->op != abi::FeatureOp::kDistinct;
+    feed.is_integer = abi::slot_form(info.type) == abi::SlotForm::kI64;
+    feed.code = program_.code(value, 0);
+  }
+  feed_plans_.push_back(feed);
+  return static_cast<uint32_t>(feed_plans_.size() - 1);
+}
+
+/// Rings that other features read while an event feeds them: their turn among the feeds matters.
+std::vector<uint8_t> Shard::rings_read_by_feeds() const {
+  std::vector<uint8_t> blocked(features_->ring_count(), 0);
+  const auto block = [&](abi::ExprId expr) {
+    if (expr == abi::kNone32) return;
+    for (abi::FeatureId f : program_.pack().exprs[expr].features) {
+      if (features_->ring_of(f) != abi::kNone32) blocked[features_->ring_of(f)] = 1;
+    }
+  };
+  for (const FeedPlan& feed : feed_plans_) {
+    block(feed.plan->target);
+    block(feed.input->value);
+    if (feed.peers && feed.ring != abi::kNone32) blocked[feed.ring] = 1;
+  }
+  return blocked;
+}
+
+void Shard::build_fed_rings(Kind& kind, const std::vector<uint8_t>& blocked) {
+  std::erase_if(kind.always, [&](uint32_t number) {
+    const Leaf& leaf = leaves_[number];
+    if (leaf.residual != abi::kNone32 || leaf.targets_end - leaf.targets_begin != 1) return false;
+    const Target& t = targets_[leaf.targets_begin];
+    if (t.use != Use::kFeature) return false;
+    const FeedPlan& feed = feed_plans_[t.feed];
+    if (!feed.direct || feed.ring == abi::kNone32 || blocked[feed.ring] != 0) return false;
+    if (kind.rings.size() >= kNotFed) return false;
+    kind.rings.push_back({&features_->ring(feed.ring), feed.ring, feed.code, feed.is_integer,
+                          t.key});
+    ++kind.ring_leaves;
+    return true;
+  });
+  for (const ChunkRun& chunk : kind.chunks) link_reads(kind, chunk.reads_begin, chunk.reads_end);
+  for (uint32_t number : kind.always) {
+    link_reads(kind, leaves_[number].reads_begin, leaves_[number].reads_end);
+  }
+  for (const Candidate& c : kind.indexed) {
+    link_reads(kind, leaves_[c.leaf].reads_begin, leaves_[c.leaf].reads_end);
+  }
+}
+
+void Shard::link_reads(Kind& kind, uint32_t begin, uint32_t end) {
+  for (uint32_t r = begin; r < end; ++r) {
+    for (size_t i = 0; i < kind.rings.size(); ++i) {
+      if (kind.rings[i].number == reads_[r].ring && kind.rings[i].key == reads_[r].key) {
+        reads_[r].fed = static_cast<uint8_t>(i);
+      }
+    }
+  }
+}
+
+/// What depends on the finished leaves: candidates that need no look at their leaf, room to stage.
+void Shard::finish_tables() {
+  size_t candidates = 0;
+  const std::vector<uint8_t> blocked = rings_read_by_feeds();
+  for (size_t k = 0; k < kinds_.size(); ++k) {
+    Kind& kind = kinds_[k];
+    for (const KeySlot& slot : program_.keys()[k].slots) {
+      kind.key_slots.push_back({slot.entity_kind, slot.field, slot.plain});
+    }
+    ids_stride_ = std::max(ids_stride_, kind.key_slots.size());
+    candidates = std::max(candidates, kind.indexed.size());
+    for (Candidate& c : kind.indexed) {
+      const Leaf& leaf = leaves_[c.leaf];
+      if (leaf.residual != abi::kNone32 || leaf.targets_end - leaf.targets_begin != 1) continue;
+      c.target = targets_[leaf.targets_begin];
+      c.simple = c.target.use >= Use::kPairFirst && c.target.use <= Use::kCountRing;
+    }
+    build_fed_rings(kind, blocked);
+    rings_stride_ = std::max(rings_stride_, kind.rings.size());
+  }
+  staged_ids_.resize(kStagedMax * ids_stride_);
+  staged_rings_.resize(kStagedMax * rings_stride_);
+  staged_hits_.resize(kStagedMax * candidates + 1);
 }
 
 void Shard::build_reads(abi::KindId kind, const std::vector<abi::FeatureId>& ids, uint8_t prefer,
@@ -117,7 +214,8 @@ void Shard::build_reads(abi::KindId kind, const std::vector<abi::FeatureId>& ids
         }
       }
     }
-    reads_.push_back({id, key});
+    const bool direct = ring != abi::kNone32 && slots[key].entity_kind == want;
+    reads_.push_back({id, direct ? ring : abi::kNone32, key, kNotFed});
   }
   end = static_cast<uint32_t>(reads_.size());
 }
@@ -168,7 +266,7 @@ void Shard::build_chunk(uint32_t number) {
   for (size_t c = 0; c < std::max<size_t>(pack.classes.size(), 1); ++c) {
     run.code.push_back(pack.code->chunk(number, static_cast<abi::ClassId>(c)));
   }
-  hits_.resize(std::max(hits_.size(), chunk.leaves.size()));
+  chunk_hits_.resize(std::max(chunk_hits_.size(), chunk.leaves.size()));
   kinds_[chunk.kind].wanted = true;
   kinds_[chunk.kind].needs_class |= run.reads_class;
   kinds_[chunk.kind].chunks.push_back(std::move(run));
@@ -202,7 +300,7 @@ void Shard::build_kinds() {
     if (plan.constraints.empty()) {
       kind.always.push_back(leaf);
     } else {
-      kind.indexed.push_back(leaf);
+      kind.indexed.push_back({Target{}, leaf, false});
       indexed[plan.kind].push_back(&plan);
     }
   }
@@ -210,7 +308,7 @@ void Shard::build_kinds() {
     kinds_[k].index.build(indexed[k]);
     for (uint32_t i = 0; i < indexed[k].size(); ++i) {
       if (kinds_[k].index.complete(i)) continue;
-      Leaf& leaf = leaves_[kinds_[k].indexed[i]];
+      Leaf& leaf = leaves_[kinds_[k].indexed[i].leaf];
       leaf.residual = indexed[k][i]->predicate;
       if (leaf.residual != abi::kNone32) leaf.reads_class = program_.reads_class(leaf.residual);
     }

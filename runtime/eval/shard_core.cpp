@@ -52,7 +52,7 @@ EntityIndex ShardCore::project(const Site& here, abi::EntityKindId kind) const {
   const auto& from = program.tables()[here.kind].key(here.entity);
   std::array<uint64_t, 3> key{};
   for (size_t i = 0; i < map.size(); ++i) key[i] = from[static_cast<size_t>(map[i])];
-  return program.tables()[kind].find(key);
+  return program.tables()[kind].find_at(key, order_now);
 }
 
 abi::ClassId ShardCore::class_of(const Site& here) const {
@@ -68,6 +68,8 @@ void ShardCore::set_site(const Site& here) {
   if (here.entity != kNoEntity) {
     const auto& key = program.tables()[here.kind].key(here.entity);
     std::copy(key.begin(), key.end(), context.entity);
+  } else {
+    std::fill(std::begin(context.entity), std::end(context.entity), uint64_t{0});
   }
 }
 

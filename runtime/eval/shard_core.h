@@ -77,6 +77,7 @@ class ShardCore {
   topology::HostState host;
   abi::EvalContext context;
   Site site;                 // of the running evaluation
+  uint64_t order_now = 0;    // of the event being processed: look-ups see the keys of that moment
   bool count_only = false;
   uint64_t next_tag = 1;
   [[nodiscard]] const std::vector<uint64_t>& fired() const { return fired_; }

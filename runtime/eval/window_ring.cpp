@@ -22,19 +22,14 @@ void WindowRing::reserve(StateArena& arena, abi::EntityKindId entity_kind, abi::
     // One more than N when the current sample may have to be left out.
     need = std::max(need, m.plan->last_n + (m.plan->exclude_current ? 1u : 0u));
   }
+  for (const Member& m : members_) {
+    readings_.push_back({m.feature, m.plan->last_n, m.plan->min_samples, m.plan->op,
+                         m.plan->exclude_current, m.plan->integer_result, m.plan->quantile});
+  }
   // A ring that is only read before its update never skips; 2^k samples then suffice exactly.
   capacity_ = 1;
   while (capacity_ < need) capacity_ *= 2;
   place_ = arena.reserve(entity_kind, home, sizeof(Header) + size_t{capacity_} * sizeof(double));
-}
-
-void WindowRing::push(char* state, double value, uint64_t order) const {
-  auto* header = reinterpret_cast<Header*>(state);
-  auto* values = reinterpret_cast<double*>(header + 1);
-  values[header->next] = value;
-  header->next = (header->next + 1) & (capacity_ - 1);
-  if (header->count < capacity_) ++header->count;
-  header->order = order;
 }
 
 void WindowRing::read(const char* state, uint64_t skip_order, abi::Value* out) const {
@@ -47,20 +42,19 @@ void WindowRing::read(const char* state, uint64_t skip_order, abi::Value* out) c
   uint32_t from = skip;
   uint32_t seen = 0;
   double sum = 0;
-  for (const Member& m : members_) {
-    const abi::FeaturePlan& plan = *m.plan;
+  for (const Reading& plan : readings_) {
     const uint32_t here = plan.exclude_current ? skip : 0;
     const uint32_t have = header->count - here;
     const uint32_t n = std::min(plan.last_n, have);
     if (plan.op == abi::FeatureOp::kCount) {
       const bool known = n >= plan.min_samples || plan.min_samples <= 1;
-      out[m.feature] = !known ? abi::Value::unknown()
+      out[plan.feature] = !known ? abi::Value::unknown()
                        : plan.integer_result ? abi::Value::of_i64(n)
                                              : abi::Value::of(static_cast<double>(n));
       continue;
     }
     if (n < plan.min_samples || n == 0) {
-      out[m.feature] = abi::Value::unknown();
+      out[plan.feature] = abi::Value::unknown();
       continue;
     }
     if (plan.op == abi::FeatureOp::kSum || plan.op == abi::FeatureOp::kMean) {
@@ -70,20 +64,20 @@ void WindowRing::read(const char* state, uint64_t skip_order, abi::Value* out) c
         sum = 0;
       }
       for (; seen < n; ++seen) sum += values[(header->next - 1 - from - seen) & mask];
-      out[m.feature] =
+      out[plan.feature] =
           abi::Value::of(plan.op == abi::FeatureOp::kSum ? sum : sum / static_cast<double>(n));
     } else {
-      out[m.feature] = slow_statistic(plan, values, header->next, here, n);
+      out[plan.feature] = slow_statistic(plan.op, plan.quantile, values, header->next, here, n);
     }
   }
 }
 
-abi::Value WindowRing::slow_statistic(const abi::FeaturePlan& plan, const double* values,
+abi::Value WindowRing::slow_statistic(abi::FeatureOp op, double quantile, const double* values,
                                       uint32_t next, uint32_t skip, uint32_t n) const {
   const uint32_t mask = capacity_ - 1;
   std::vector<double> window(n);
   for (uint32_t i = 0; i < n; ++i) window[i] = values[(next - 1 - skip - i) & mask];
-  return statistic_of(plan.op, plan.quantile, window);
+  return statistic_of(op, quantile, window);
 }
 
 }  // namespace reflex::eval

@@ -24,7 +24,14 @@ class WindowRing {
   void add(const Member& member);
   void reserve(StateArena& arena, abi::EntityKindId entity_kind, abi::KindId home);
 
-  void push(char* state, double value, uint64_t order) const;
+  void push(char* state, double value, uint64_t order) const {
+    auto* header = reinterpret_cast<Header*>(state);
+    auto* values = reinterpret_cast<double*>(header + 1);
+    values[header->next] = value;
+    header->next = (header->next + 1) & (capacity_ - 1);
+    if (header->count < capacity_) ++header->count;
+    header->order = order;
+  }
   /// Writes out[feature] of each member. `skip_order`: the newest sample is left out when it came
   /// with this order (members that exclude the current event).
   void read(const char* state, uint64_t skip_order, abi::Value* out) const;
@@ -37,10 +44,20 @@ class WindowRing {
     uint32_t next = 0;
     uint64_t order = 0;   // of the newest sample
   };
-  abi::Value slow_statistic(const abi::FeaturePlan& plan, const double* values, uint32_t next,
-                            uint32_t skip, uint32_t n) const;
+  abi::Value slow_statistic(abi::FeatureOp op, double quantile, const double* values,
+                            uint32_t next, uint32_t skip, uint32_t n) const;
 
+  struct Reading {               // what read() needs of a member, side by side
+    abi::FeatureId feature = 0;
+    uint32_t last_n = 0;
+    uint32_t min_samples = 1;
+    abi::FeatureOp op = abi::FeatureOp::kSum;
+    bool exclude_current = false;
+    bool integer_result = false;
+    double quantile = 0.5;
+  };
   std::vector<Member> members_;  // ascending last_n
+  std::vector<Reading> readings_;
   Place place_;
   uint32_t capacity_ = 0;
 };

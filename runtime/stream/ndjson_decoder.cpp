@@ -1,4 +1,4 @@
-// Lines of NDJSON: the predictive reader first, simdjson for what it leaves.
+// Lines of NDJSON: the template reader first, then the predictive reader, simdjson for the rest.
 #include "runtime/stream/ndjson_decoder.h"
 
 #include <cstring>
@@ -7,6 +7,7 @@
 #include "runtime/stream/document_reader.h"
 #include "runtime/stream/predictive_reader.h"
 #include "runtime/stream/record_builder.h"
+#include "runtime/stream/template_reader.h"
 
 namespace reflex::stream {
 namespace {
@@ -25,6 +26,7 @@ class NdjsonDecoder::Impl {
   Impl(std::shared_ptr<const abi::CompiledPack> pack, RejectSink sink, bool predict)
       : sampler_(counters_, std::move(sink)),
         builder_(pack, counters_, sampler_),
+        templates_(builder_, *pack),
         fast_(builder_, pack->kinds.size()),
         predict_(predict) {}
 
@@ -49,10 +51,17 @@ class NdjsonDecoder::Impl {
   void decode_lines(const char* p, const char* end, LineOrigin& origin, RecordBatch& out) {
     for (; p < end; ++origin.line) {
       ++counters_.lines;
+      if (abi::Record* record = predict_ ? templates_.read(p, origin, *out.slab) : nullptr) {
+        ++counters_.events;
+        counters_.unknown_fields += templates_.unknown_members();
+        out.records.push_back(record);
+        continue;
+      }
       const char* next = predict_ ? fast_.read(p) : nullptr;
       if (next != nullptr && static_cast<size_t>(next - p) <= kLineBytesMax) {
         origin.text = {p, static_cast<size_t>(next - p) - 1};
         builder_.build_kind(fast_.kind(), fast_.members(), origin, out);
+        templates_.observe(fast_);
         p = next;
         continue;
       }
@@ -76,6 +85,7 @@ class NdjsonDecoder::Impl {
   IngestCounters counters_;
   RejectSampler sampler_;
   RecordBuilder builder_;
+  TemplateReader templates_;
   PredictiveReader fast_;
   DocumentReader slow_;
   bool predict_;

@@ -2,11 +2,7 @@
 // for strings, and no literal holds it.
 #include "runtime/stream/predictive_reader.h"
 
-#include <emmintrin.h>
-#include <simdjson.h>
-
 #include <algorithm>
-#include <bit>
 
 namespace reflex::stream {
 namespace {
@@ -27,59 +23,12 @@ const char* skip_space(const char* p) {
 
 }  // namespace
 
-/// `p` is after the opening quote; returns the byte after the closing one.
-const char* PredictiveReader::read_string(const char* p, JsonValue& value) {
-  const char* start = p;
-  const __m128i quote = _mm_set1_epi8('"');
-  const __m128i backslash = _mm_set1_epi8('\\');
-  const __m128i space = _mm_set1_epi8(' ');
-  bool has_high_bytes = false;
-  for (;;) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    // Signed compare: control characters and bytes >= 0x80 at once.
-    const __m128i stop = _mm_or_si128(
-        _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)),
-        _mm_cmplt_epi8(bytes, space));
-    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(stop));
-    if (mask == 0) {
-      p += 16;
-      continue;
-    }
-    p += std::countr_zero(mask);
-    if (*p == '"') break;
-    if (static_cast<unsigned char>(*p) < 0x80) return nullptr;
-    has_high_bytes = true;
-    ++p;
-  }
-  const auto size = static_cast<size_t>(p - start);
-  if (has_high_bytes && !simdjson::validate_utf8(start, size)) return nullptr;
-  value.type = JsonType::kString;
-  value.text = {start, size};
-  return p + 1;
-}
-
-inline const char* PredictiveReader::read_value(const char* p, JsonValue& value) {
-  const auto word = [&](std::string_view text, JsonType type) -> const char* {
-    if (std::memcmp(p, text.data(), text.size()) != 0) return nullptr;
-    value.type = type;
-    value.text = text;
-    return p + text.size();
-  };
-  switch (*p) {
-    case '"': return read_string(p + 1, value);
-    case 't': return word("true", JsonType::kTrue);
-    case 'f': return word("false", JsonType::kFalse);
-    case 'n': return word("null", JsonType::kNull);
-    default: return scan_number(p, value);  // refuses what is no number
-  }
-}
-
 /// `{"key": ` or `, "key": `: returns the first byte of the value.
 const char* PredictiveReader::read_key(const char* p, uint16_t& key) const {
   p = skip_space(p + 1);
   if (*p != '"') return nullptr;
   JsonValue name;
-  p = read_string(p + 1, name);
+  p = scan_string(p + 1, name);
   if (p == nullptr) return nullptr;
   key = builder_->find_key(name.text);
   p = skip_space(p);
@@ -111,7 +60,7 @@ const char* PredictiveReader::read(const char* p) {
     }
     if (guess != guess_end) ++guess;
     between_[count_] = {before, static_cast<size_t>(p - before)};
-    p = read_value(p, member);
+    p = scan_value(p, member);
     if (p == nullptr) return nullptr;
     if (member.key >= kFirstFieldKey && member.type == JsonType::kString &&
         member.text.size() <= kNameBytesMax) {
@@ -131,8 +80,10 @@ const char* PredictiveReader::read(const char* p) {
     ++count_;
   } while (*p == ',' || *skip_space(p) != '}');
   if (!kind_known) return nullptr;
+  const char* last_end = p;
   p = skip_space(skip_space(p) + 1);
   if (*p != '\n') return nullptr;
+  after_ = {last_end, static_cast<size_t>(p + 1 - last_end)};
   Template& own = templates_[kind_];
   if (!missed) {
     own.misses = 0;

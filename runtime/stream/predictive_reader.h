@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/stream/json_value.h"
+#include "runtime/stream/json_scan.h"
 #include "runtime/stream/record_builder.h"
 
 namespace reflex::stream {
@@ -28,9 +28,14 @@ class PredictiveReader {
   const char* read(const char* p);
   [[nodiscard]] std::span<const JsonValue> members() const { return {members_.data(), count_}; }
   [[nodiscard]] uint32_t kind() const { return kind_; }
+  /// The bytes of the line between the value before `member` and its own.
+  [[nodiscard]] std::string_view before(size_t member) const { return between_[member]; }
+  /// The bytes after the last value, with the '\n'.
+  [[nodiscard]] std::string_view after() const { return after_; }
+
+  static constexpr size_t kMembersMax = 64;
 
  private:
-  static constexpr size_t kMembersMax = 64;
   static constexpr size_t kLiteralMax = 48;  // Why: a compare never reads past the 64 spare bytes
 
   /// The bytes between two values: `,"node":`.
@@ -46,11 +51,6 @@ class PredictiveReader {
       if ((low | high) != 0) return false;
       return size <= 16 || std::memcmp(p + 16, bytes.data() + 16, size - 16) == 0;
     }
-    static uint64_t load8(const char* p) {
-      uint64_t word;
-      std::memcpy(&word, p, 8);
-      return word;
-    }
   };
   struct Template {
     std::vector<Literal> literals;
@@ -58,8 +58,6 @@ class PredictiveReader {
     unsigned misses = 0;
   };
   const char* read_key(const char* p, uint16_t& key) const;
-  static const char* read_string(const char* p, JsonValue& value);
-  static const char* read_value(const char* p, JsonValue& value);
   void learn();
 
   const RecordBuilder* builder_;
@@ -67,6 +65,7 @@ class PredictiveReader {
   const Template* last_ = nullptr;    // of the previous line
   std::array<JsonValue, kMembersMax> members_;
   std::array<std::string_view, kMembersMax> between_;  // literal bytes before each value
+  std::string_view after_;
   size_t count_ = 0;
   size_t kind_position_ = 0;
   uint32_t kind_ = 0;

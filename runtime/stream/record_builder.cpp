@@ -115,21 +115,21 @@ void RecordBuilder::build_kind(uint32_t kind, std::span<const JsonValue> members
   if (set_time(ts, origin, record)) check_keys(kind, bad, origin, record, out);
 }
 
-bool RecordBuilder::set_time(const JsonValue* ts, const LineOrigin& origin, abi::Record& record) {
-  Reject reason = Reject::kMissingTs;
-  if (ts != nullptr && ts->type != JsonType::kNull) {
-    reason = Reject::kBadTs;
-    bool known = false;
-    if (ts->type == JsonType::kString) {
-      const std::optional<EventTime> parsed = parse_rfc3339(ts->text);
-      known = parsed.has_value();
-      if (known) record.ts_ns = parsed->ns;
-    } else {
-      known = to_scaled(*ts, kNsPerMs, record.ts_ns);
-    }
-    if (known && record.ts_ns >= 0) return true;
-    if (known) reason = Reject::kNegativeTs;
+Reject RecordBuilder::read_time(const JsonValue* ts, int64_t& out_ns) {
+  if (ts == nullptr || ts->type == JsonType::kNull) return Reject::kMissingTs;
+  if (ts->type == JsonType::kString) {
+    const std::optional<EventTime> parsed = parse_rfc3339(ts->text);
+    if (!parsed) return Reject::kBadTs;
+    out_ns = parsed->ns;
+  } else if (!to_scaled(*ts, kNsPerMs, out_ns)) {
+    return Reject::kBadTs;
   }
+  return out_ns >= 0 ? Reject::kCount : Reject::kNegativeTs;
+}
+
+bool RecordBuilder::set_time(const JsonValue* ts, const LineOrigin& origin, abi::Record& record) {
+  const Reject reason = read_time(ts, record.ts_ns);
+  if (reason == Reject::kCount) return true;
   sampler_->reject(reason, origin.source, origin.line, origin.text);
   return false;
 }

@@ -38,6 +38,11 @@ class RecordBuilder {
   }
   /// Tells that `name` will probably be interned by the next build.
   void prefetch(std::string_view name) const { converter_.symbols().prefetch(name); }
+  FieldConverter& converter() { return converter_; }
+  /// The slot of a member of a kind; negative when the schema does not know it.
+  [[nodiscard]] int slot_of(uint32_t kind, uint16_t key) const { return slot_of_key_[kind][key]; }
+  /// The event time that a `ts` member means; Reject::kCount, or why there is none.
+  static Reject read_time(const JsonValue* ts, int64_t& out_ns);
   /// Index of a kind or of one of its aliases; NameIndex::kAbsent when no pack declares it.
   [[nodiscard]] uint32_t find_kind(std::string_view name) const { return kind_names_.find(name); }
 

@@ -2,6 +2,7 @@
 #include "runtime/stream/record_order.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 namespace reflex::stream {
@@ -10,6 +11,12 @@ namespace {
 template <typename T>
 int three_way(const T& a, const T& b) {
   return a < b ? -1 : b < a ? 1 : 0;
+}
+
+uint64_t load_big_endian(const char* p) {
+  uint64_t word;
+  std::memcpy(&word, p, 8);
+  return __builtin_bswap64(word);
 }
 
 }  // namespace
@@ -50,14 +57,20 @@ void RecordOrder::set_log(SymbolId source) {
 }
 
 std::string_view RecordOrder::name(SymbolId id) {
-  if (id >= names_.size()) names_.resize(std::max<size_t>(id + 1, names_.size() * 2));
-  if (names_[id].data() == nullptr) names_[id] = pack_->symbols->name(id);
+  if (id >= names_.size()) {
+    names_.resize(std::max<size_t>(id + 1, names_.size() * 2));
+    prefixes_.resize(names_.size());
+  }
+  if (names_[id].data() == nullptr) {
+    names_[id] = pack_->symbols->name(id);
+    char bytes[16] = {};
+    std::memcpy(bytes, names_[id].data(), std::min<size_t>(names_[id].size(), sizeof bytes));
+    prefixes_[id] = {load_big_endian(bytes), load_big_endian(bytes + 8)};
+  }
   return names_[id];
 }
 
-int RecordOrder::compare_names(SymbolId a, SymbolId b) {
-  return a == b ? 0 : name(a).compare(name(b));
-}
+int RecordOrder::compare_whole_names(SymbolId a, SymbolId b) { return name(a).compare(name(b)); }
 
 int RecordOrder::compare_slot(SlotOrder order, const abi::Record& a, const abi::Record& b,
                               unsigned slot) {

@@ -4,6 +4,7 @@
 // text), line number. Two records that compare equal are the same event in every visible respect.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -29,12 +30,30 @@ class RecordOrder {
   enum class SlotOrder : uint8_t { kNumber, kName, kReal, kText, kArray, kNameArray };
   int compare_ties(const abi::Record& a, const abi::Record& b);
   int compare_slot(SlotOrder order, const abi::Record& a, const abi::Record& b, unsigned slot);
-  int compare_names(SymbolId a, SymbolId b);
+  int compare_names(SymbolId a, SymbolId b) {
+    if (a == b) return 0;
+    if (std::max(a, b) < prefixes_.size()) {
+      const Prefix& left = prefixes_[a];
+      const Prefix& right = prefixes_[b];
+      if (left.high != 0 && right.high != 0) {
+        if (left.high != right.high) return left.high < right.high ? -1 : 1;
+        if (left.low != right.low) return left.low < right.low ? -1 : 1;
+      }
+    }
+    return compare_whole_names(a, b);
+  }
+  int compare_whole_names(SymbolId a, SymbolId b);
   std::string_view name(SymbolId id);
 
   std::shared_ptr<const abi::CompiledPack> pack_;
   std::vector<uint16_t> kind_rank_;
   std::vector<std::vector<SlotOrder>> slots_;  // [kind]
+  /// The first 16 bytes of a name, filled up with 0, as numbers that compare like the text.
+  struct Prefix {
+    uint64_t high = 0;  // 0: not known (or an empty name)
+    uint64_t low = 0;
+  };
+  std::vector<Prefix> prefixes_;               // [SymbolId], parallel to names_
   std::vector<std::string_view> names_;        // [SymbolId], filled on demand: no lock on a hit
   std::vector<bool> is_log_;                   // [SymbolId]
 };

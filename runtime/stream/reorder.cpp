@@ -1,7 +1,9 @@
 // Reorder buffer: a ring of 1 ms buckets ahead of the watermark, a heap for what is outside of the
 // ring, then the dedups in total order.
 //
-// Memory: a batch's slab lives until its last record was released and one more call has passed.
+// Records of a bucket are linked through Record::order, which has no meaning before the release.
+// Memory: a batch's slab lives until the released time has passed its last record (the buckets do
+// not count records), and one more call.
 // Rounding: buckets are released whole, so the reported watermark is a multiple of 1 ms minus 1 ns.
 #include "runtime/stream/reorder.h"
 
@@ -24,29 +26,24 @@ namespace {
 constexpr int64_t kRingSlots = 1 << 17;
 // Why: room for events that are earlier than the first one.
 constexpr int64_t kSlotsBeforeFirst = 1 << 15;
-constexpr uint32_t kNil = UINT32_MAX;
 // Why: records of all kinds wait this long after the watermark when a kind has `dedup`, so that
 // `repeats` of the first record does not depend on batching. Repeats that come later in the window
 // are dropped and counted in `deduplicated` only.
 constexpr int64_t kRepeatsWindowNs = 2 * kNsPerSecond;
 
-struct Entry {
-  abi::Record* record = nullptr;
-  uint32_t batch = 0;
-  uint32_t next = kNil;
-};
+constexpr uint32_t kUnknownSource = UINT32_MAX;
 
 struct FarEntry {
   int64_t slot = 0;
   abi::Record* record = nullptr;
-  uint32_t batch = 0;
   friend bool operator>(const FarEntry& a, const FarEntry& b) { return a.slot > b.slot; }
 };
 
-struct Batch {
+/// The memory of a batch, or of a part of one.
+struct LiveSlab {
+  int64_t last_ns = INT64_MIN;  // time of its last record that was not rejected
   std::shared_ptr<Slab> slab;
-  size_t left = 0;  // records that are not released yet
-  SymbolId input = kNoSymbol;
+  friend bool operator>(const LiveSlab& a, const LiveSlab& b) { return a.last_ns > b.last_ns; }
 };
 
 }  // namespace
@@ -59,7 +56,7 @@ class Reorder::Impl {
         order_(pack),
         kind_dedup_(pack),
         delay_ns_(std::min(kind_dedup_.longest_ns(), kRepeatsWindowNs)),
-        heads_(kRingSlots, kNil),
+        heads_(kRingSlots, nullptr),
         bits_(kRingSlots / 64) {}
 
   void add_source(SymbolId source, bool is_log) {
@@ -69,29 +66,33 @@ class Reorder::Impl {
 
   void push(RecordBatch&& batch) {
     if (batch.records.empty()) return;
-    const uint32_t index = new_batch(batch);
-    for (abi::Record* record : batch.records) accept(record, index);
+    batch_ = {INT64_MIN, std::move(batch.slab)};
+    input_ = batch.input;
+    input_index_ = kUnknownSource;
+    for (abi::Record* record : batch.records) accept(record);
+    slabs_.push(std::move(batch_));
     batch.records.clear();
-    batch.slab.reset();
   }
 
   void finish_source(SymbolId source) {
     const uint32_t index = clocks_.source(source);
     reject_held(index);
     clocks_.finish(index);
+    is_watermark_fresh_ = false;
   }
 
   void release(Released& out) {
     start(out);
-    const int64_t watermark_ns = clocks_.watermark_ns();
-    if (watermark_ns != SourceClocks::kNothing) {
-      const int64_t limit = std::max<int64_t>(watermark_ns, 0) / kNsPerMs;
+    refresh_watermark();
+    if (watermark_ns_ != SourceClocks::kNothing) {
+      const int64_t limit = std::max<int64_t>(watermark_ns_, 0) / kNsPerMs;
       drain(limit, out);
       base_ = std::max(base_, limit);
       released_to_ns_ = std::max(released_to_ns_, limit * kNsPerMs - 1 - delay_ns_);
       emit_staged(released_to_ns_, out);
     }
     out.watermark_ns = released_to_ns_;
+    retire_slabs();
   }
 
   void finish(Released& out) {
@@ -101,6 +102,7 @@ class Reorder::Impl {
     emit_staged(INT64_MAX, out);
     released_to_ns_ = INT64_MAX;
     out.watermark_ns = INT64_MAX;
+    retire_slabs();
   }
   [[nodiscard]] const IngestCounters& counters() const { return counters_; }
 
@@ -109,96 +111,115 @@ class Reorder::Impl {
     retired_.clear();
     out.records.clear();
     out.late.clear();
-    for (const auto& [record, batch] : late_) {
-      out.late.push_back(record);
-      drop_reference(batch);
-    }
+    out.late.assign(late_.begin(), late_.end());
     late_.clear();
   }
 
-  uint32_t new_batch(const RecordBatch& batch) {
-    if (free_batches_.empty()) {
-      free_batches_.push_back(static_cast<uint32_t>(batches_.size()));
-      batches_.emplace_back();
+  void retire_slabs() {
+    while (!slabs_.empty() && slabs_.top().last_ns <= released_to_ns_) {
+      retired_.push_back(slabs_.top().slab);
+      slabs_.pop();
     }
-    const uint32_t index = free_batches_.back();
-    free_batches_.pop_back();
-    batches_[index] = {batch.slab, batch.records.size(), batch.input};
-    return index;
-  }
-  void drop_reference(uint32_t batch) {
-    if (--batches_[batch].left != 0) return;
-    retired_.push_back(std::move(batches_[batch].slab));
-    free_batches_.push_back(batch);
-  }
-  void reject(Reject reason, uint32_t batch) {
-    ++counters_.rejected[static_cast<size_t>(reason)];
-    drop_reference(batch);
   }
 
-  void accept(abi::Record* record, uint32_t batch) {
+  void reject(Reject reason) { ++counters_.rejected[static_cast<size_t>(reason)]; }
+
+  void accept(abi::Record* record) {
     const int64_t ts_ns = record->ts_ns;
-    if (ts_ns < 0) return reject(Reject::kNegativeTs, batch);
-    if (ts_ns > options_.now_limit_ns) return reject(Reject::kFutureTs, batch);
+    if (ts_ns < 0) return reject(Reject::kNegativeTs);
+    if (ts_ns > options_.now_limit_ns) return reject(Reject::kFutureTs);
     const uint32_t index = clocks_.source(record->source);
-    SourceClocks::Source& source = clocks_.at(index);
-    if (source.max_ns != SourceClocks::kNothing && ts_ns - source.max_ns > options_.jump_limit_ns) {
-      abi::Record* held = source.held;
-      if (held == nullptr || std::abs(ts_ns - held->ts_ns) > options_.jump_limit_ns) {
-        reject_held(index);
-        source.held = record;
-        source.held_batch = batch;
-        return;
-      }
-      source.held = nullptr;  // two events agree: the clock is right
-      insert(held, source.held_batch, index);
+    if (is_watermark_fresh_ && clocks_.at(index).covers(ts_ns) &&
+        input_covers(record->source, ts_ns)) {
+      return insert(record);  // the common case: no clock moves
     }
-    insert(record, batch, index);
+    if (!confirm_jump(record, index)) return;
+    advance(index, ts_ns);
+    insert(record);
+  }
+
+  [[nodiscard]] bool input_covers(SymbolId source, int64_t ts_ns) {
+    if (input_ == kNoSymbol || input_ == source) return true;
+    return input_index_ != kUnknownSource && clocks_.at(input_index_).covers(ts_ns);
+  }
+
+  /// False when the record has to wait for a second one that confirms its time.
+  bool confirm_jump(abi::Record* record, uint32_t index) {
+    SourceClocks::Source& source = clocks_.at(index);
+    const int64_t ts_ns = record->ts_ns;
+    if (source.max_ns == SourceClocks::kNothing ||
+        ts_ns - source.max_ns <= options_.jump_limit_ns) {
+      return true;
+    }
+    abi::Record* held = source.held;
+    if (held == nullptr || std::abs(ts_ns - held->ts_ns) > options_.jump_limit_ns) {
+      reject_held(index);
+      source.held = record;
+      source.held_slab = batch_.slab;
+      return false;
+    }
+    source.held = nullptr;  // two events agree: the clock is right
+    slabs_.push({held->ts_ns, std::move(source.held_slab)});
+    advance(index, held->ts_ns);
+    insert(held);
+    return true;
   }
 
   void reject_held(uint32_t index) {
     SourceClocks::Source& source = clocks_.at(index);
     if (source.held == nullptr) return;
     source.held = nullptr;
-    reject(Reject::kClockJump, source.held_batch);
+    source.held_slab.reset();
+    reject(Reject::kClockJump);
   }
 
-  void insert(abi::Record* record, uint32_t batch, uint32_t source) {
-    clocks_.advance(source, record->ts_ns);
-    const SymbolId input = batches_[batch].input;
-    if (input != kNoSymbol && input != record->source) {
-      clocks_.advance(clocks_.source(input), record->ts_ns);
+  void advance(uint32_t source, int64_t ts_ns) {
+    clocks_.advance(source, ts_ns);
+    if (input_ != kNoSymbol) {
+      // Not before its first good event: a source without any holds the watermark.
+      if (input_index_ == kUnknownSource) input_index_ = clocks_.source(input_);
+      if (input_index_ != source) clocks_.advance(input_index_, ts_ns);
     }
-    if (record->ts_ns < clocks_.watermark_ns()) return insert_late(record, batch);
+    refresh_watermark();
+  }
+
+  void refresh_watermark() {
+    watermark_ns_ = clocks_.watermark_ns();
+    is_watermark_fresh_ = true;
+  }
+
+  void insert(abi::Record* record) {
+    batch_.last_ns = std::max(batch_.last_ns, record->ts_ns);
+    if (record->ts_ns < watermark_ns_) return insert_late(record);
     const int64_t slot = record->ts_ns / kNsPerMs;
     if (!has_base_) {
       has_base_ = true;
       base_ = slot - kSlotsBeforeFirst;
     }
     if (slot < base_ || slot >= base_ + kRingSlots) {
-      far_.push({slot, record, batch});
+      far_.push({slot, record});
       return;
     }
-    if (free_ == kNil) {
-      free_ = static_cast<uint32_t>(entries_.size());
-      entries_.emplace_back();
-    }
-    const uint32_t entry = free_;
-    free_ = entries_[entry].next;
     const auto bucket = static_cast<size_t>(slot) & (kRingSlots - 1);
-    entries_[entry] = {record, batch, heads_[bucket]};
-    heads_[bucket] = entry;
+    set_next(record, heads_[bucket]);
+    heads_[bucket] = record;
     bits_[bucket / 64] |= uint64_t{1} << bucket % 64;
     ++ring_count_;
   }
+  static void set_next(abi::Record* record, abi::Record* next) {
+    record->order = reinterpret_cast<uint64_t>(next);
+  }
+  static abi::Record* next_of(const abi::Record* record) {
+    return reinterpret_cast<abi::Record*>(record->order);
+  }
 
-  void insert_late(abi::Record* record, uint32_t batch) {
+  void insert_late(abi::Record* record) {
     if (record->id != nullptr && id_dedup_.is_duplicate(*record)) {
-      return reject(Reject::kDuplicate, batch);
+      return reject(Reject::kDuplicate);
     }
-    ++counters_.rejected[static_cast<size_t>(Reject::kLate)];
+    reject(Reject::kLate);
     record->flags |= abi::kRecordLate;
-    late_.emplace_back(record, batch);
+    late_.push_back(record);
   }
 
   /// First slot >= base_ that has entries; INT64_MAX when the ring is empty.
@@ -225,68 +246,83 @@ class Reorder::Impl {
       bucket_.clear();
       if (slot == ring_slot) take_bucket(slot);
       while (!far_.empty() && far_.top().slot == slot) {
-        bucket_.push_back({far_.top().record, far_.top().batch, kNil});
+        bucket_.push_back(far_.top().record);
         far_.pop();
       }
       if (bucket_.size() > 1) {
-        std::sort(bucket_.begin(), bucket_.end(), [this](const Entry& a, const Entry& b) {
-          return order_.less(*a.record, *b.record);
-        });
+        std::sort(bucket_.begin(), bucket_.end(),
+                  [this](const abi::Record* a, const abi::Record* b) {
+                    return order_.less(*a, *b);
+                  });
       }
-      for (const Entry& entry : bucket_) deliver(entry, out);
+      for (abi::Record* record : bucket_) deliver(*record, out);
       base_ = std::max(base_, slot + 1);
     }
   }
 
   void take_bucket(int64_t slot) {
     const auto bucket = static_cast<size_t>(slot) & (kRingSlots - 1);
-    for (uint32_t i = heads_[bucket]; i != kNil;) {
-      bucket_.push_back(entries_[i]);
-      const uint32_t next = entries_[i].next;
-      entries_[i].next = free_;
-      free_ = i;
-      i = next;
+    if (bucket / 64 != prefetched_word_) prefetch_after(bucket / 64);
+    for (abi::Record* record = heads_[bucket]; record != nullptr; record = next_of(record)) {
+      bucket_.push_back(record);
     }
     ring_count_ -= bucket_.size();
-    heads_[bucket] = kNil;
+    heads_[bucket] = nullptr;
     bits_[bucket / 64] &= ~(uint64_t{1} << bucket % 64);
   }
 
-  void deliver(const Entry& entry, Released& out) {
-    abi::Record& record = *entry.record;
+  /// Starts to load the records of the next 128 ms: they were decoded seconds of events ago, and
+  /// have left the near caches. Of the farther half only the heads of the lists are known.
+  void prefetch_after(size_t word) {
+    prefetched_word_ = word;
+    const auto prefetch = [](const abi::Record* record) {
+      const auto* bytes = reinterpret_cast<const char*>(record);
+      __builtin_prefetch(bytes, 1);
+      __builtin_prefetch(bytes + 64, 1);
+    };
+    const size_t near = (word + 1) % bits_.size();
+    for (uint64_t bits = bits_[near]; bits != 0; bits &= bits - 1) {
+      const abi::Record* head = heads_[near * 64 + static_cast<size_t>(std::countr_zero(bits))];
+      if (const abi::Record* second = next_of(head); second != nullptr) prefetch(second);
+    }
+    const size_t far = (word + 2) % bits_.size();
+    for (uint64_t bits = bits_[far]; bits != 0; bits &= bits - 1) {
+      prefetch(heads_[far * 64 + static_cast<size_t>(std::countr_zero(bits))]);
+    }
+  }
+
+  void deliver(abi::Record& record, Released& out) {
     if (record.id != nullptr && id_dedup_.is_duplicate(record)) {
-      return reject(Reject::kDuplicate, entry.batch);
+      return reject(Reject::kDuplicate);
     }
     if (kind_dedup_.applies(record.kind)) {
       int64_t age_ns = 0;
       if (abi::Record* first = kind_dedup_.find_first(record, age_ns); first != nullptr) {
         if (age_ns <= delay_ns_) first->repeats += 1 + record.repeats;
         ++counters_.deduplicated;
-        drop_reference(entry.batch);
         return;
       }
     }
     if (delay_ns_ == 0) {
-      emit(entry, out);
+      emit(record, out);
     } else {
-      staged_.push_back(entry);
+      staged_.push_back(&record);
     }
   }
 
   void emit_staged(int64_t up_to_ns, Released& out) {
-    while (!staged_.empty() && staged_.front().record->ts_ns <= up_to_ns) {
-      emit(staged_.front(), out);
+    while (!staged_.empty() && staged_.front()->ts_ns <= up_to_ns) {
+      emit(*staged_.front(), out);
       staged_.pop_front();
     }
   }
 
-  void emit(const Entry& entry, Released& out) {
-    entry.record->order = ++order_count_;
+  void emit(abi::Record& record, Released& out) {
+    record.order = ++order_count_;
     // A line number says where an event came, not what it is: only a log's own order is a fact.
-    if (!order_.is_log(entry.record->source)) entry.record->seq = 0;
+    if (!order_.is_log(record.source)) record.seq = 0;
     ++counters_.events;
-    out.records.push_back(entry.record);
-    drop_reference(entry.batch);
+    out.records.push_back(&record);
   }
 
   ReorderOptions options_;
@@ -297,21 +333,24 @@ class Reorder::Impl {
   int64_t delay_ns_;
   IngestCounters counters_;
 
-  std::vector<uint32_t> heads_;  // [slot & mask] first entry
-  std::vector<uint64_t> bits_;   // which buckets are not empty
-  std::vector<Entry> entries_;
-  uint32_t free_ = kNil;
+  std::vector<abi::Record*> heads_;  // [slot & mask] last record that came
+  std::vector<uint64_t> bits_;       // which buckets are not empty
+  size_t prefetched_word_ = SIZE_MAX;
   size_t ring_count_ = 0;
   int64_t base_ = 0;  // first slot of the ring; all earlier ones are released
   bool has_base_ = false;
   std::priority_queue<FarEntry, std::vector<FarEntry>, std::greater<>> far_;
-  std::vector<Entry> bucket_;   // scratch of drain()
-  std::deque<Entry> staged_;    // in total order, waiting for their repeats
-  std::vector<std::pair<abi::Record*, uint32_t>> late_;
+  std::vector<abi::Record*> bucket_;  // scratch of drain()
+  std::deque<abi::Record*> staged_;   // in total order, waiting for their repeats
+  std::vector<abi::Record*> late_;
 
-  std::vector<Batch> batches_;
-  std::vector<uint32_t> free_batches_;
+  LiveSlab batch_;                   // that push() is working on
+  SymbolId input_ = kNoSymbol;       // its input
+  uint32_t input_index_ = kUnknownSource;
+  std::priority_queue<LiveSlab, std::vector<LiveSlab>, std::greater<>> slabs_;
   std::vector<std::shared_ptr<Slab>> retired_;  // of the records of the last call
+  int64_t watermark_ns_ = SourceClocks::kNothing;
+  bool is_watermark_fresh_ = false;  // no clock has changed since
   uint64_t order_count_ = 0;
   int64_t released_to_ns_ = INT64_MIN;
 };

@@ -21,11 +21,21 @@ class Slab {
  public:
   /// A zeroed record with `slot_count` slots.
   abi::Record* new_record(unsigned slot_count) {
+    abi::Record* record = new_unset_record(slot_count);
+    std::memset(record->slots(), 0, slot_count * sizeof(uint64_t));
+    return record;
+  }
+  /// The same with slots that the caller must set.
+  abi::Record* new_unset_record(unsigned slot_count) {
     std::byte* memory = allocate(sizeof(abi::Record) + slot_count * sizeof(uint64_t));
     auto* record = new (memory) abi::Record;
-    std::memset(record->slots(), 0, slot_count * sizeof(uint64_t));
     record->slot_count = static_cast<uint16_t>(slot_count);
     return record;
+  }
+  /// Gives back the memory of the newest record and of all that was made after it, if it can.
+  void undo(abi::Record& record) {
+    auto* memory = reinterpret_cast<std::byte*>(&record);
+    if (!blocks_.empty() && memory >= blocks_.back().get() && memory < end_) next_ = memory;
   }
   const abi::Text* new_text(std::string_view text);
   const abi::IntArray* new_array(std::span<const int64_t> values);

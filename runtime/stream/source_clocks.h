@@ -8,11 +8,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "runtime/abi/record.h"
 #include "runtime/base/symbols.h"
+#include "runtime/stream/slab.h"
 
 namespace reflex::stream {
 
@@ -26,7 +28,11 @@ class SourceClocks {
     bool declared = false;                 // never idle: its end will be told
     size_t heap_position = SIZE_MAX;       // SIZE_MAX: idle or finished
     abi::Record* held = nullptr;           // waits for a second event to confirm a clock jump
-    uint32_t held_batch = 0;
+    std::shared_ptr<Slab> held_slab;       // where it lives
+    /// True when an event of this time would change nothing.
+    [[nodiscard]] bool covers(int64_t ts_ns) const {
+      return ts_ns <= max_ns && heap_position != SIZE_MAX;
+    }
   };
 
   SourceClocks(int64_t lateness_ns, int64_t idle_after_ns)

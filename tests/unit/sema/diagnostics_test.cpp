@@ -6,10 +6,10 @@ namespace {
 
 struct Case {
   const char* name;
-  const char* text;       // after the kinds of support.h
-  const char* ids;        // all errors and warnings, in order of place
-  const char* underlined; // of the first one
-  const char* help;       // "" = any
+  const char* text;        // after the kinds of support.h
+  const char* ids;         // all errors and warnings, in order of place
+  const char* underlined;  // of the first one
+  const char* help;        // "" = any
 };
 
 class Reports : public ::testing::TestWithParam<Case> {};
@@ -30,72 +30,94 @@ TEST_P(Reports, ids_place_and_help) {
 #define READ(signal) " incident i on node { opens on " signal " }"
 
 const Case kCases[] = {
-    {"unknown_kind", "signal s on node { e: gpu.xidd where e.code == 48 } incident i on node { opens on s }",
+    {"unknown_kind",
+     "signal s on node { e: gpu.xidd where e.code == 48 } incident i on node { opens on s }",
      "R101", "gpu.xidd", "did you mean 'gpu.xid'?"},
     {"unknown_field", "signal s on node { e: gpu.xid where e.cod == 48 }" READ("s"), "R102", "cod",
      "did you mean 'code'?"},
     {"unknown_name", "signal s on node { e: gpu.xid where code == 48 }" READ("s"), "R103", "code",
      "did you mean 'e.code'?"},
-    {"unknown_head", "signal s on (node, gpu) { when gpu.temp.value > proflie.temp_hot } incident i on node { opens on s }",
+    {"unknown_head",
+     "signal s on (node, gpu) { when gpu.temp.value > proflie.temp_hot } incident i on node { "
+     "opens on s }",
      "R103", "proflie.temp_hot", "did you mean 'profile.temp_hot'?"},
     {"type_mismatch", "signal s on node { e: gpu.xid where e.code == \"48\" }" READ("s"), "R104",
      "e.code == \"48\"", ""},
     {"unknown_parameter",
      "profile hw.a fallback { temp_hot: celsius = 85 } "
-     "signal s on (node, gpu) { when gpu.temp.value > profile.temp_hto } incident i on node { opens on s }",
+     "signal s on (node, gpu) { when gpu.temp.value > profile.temp_hto } incident i on node { "
+     "opens on s }",
      "R105", "temp_hto", "did you mean 'temp_hot'?"},
     {"override_unknown",
-     "profile hw.a abstract { temp_hot: celsius = 85 } profile hw.b extends hw.a fallback { temp_hto = 83 }",
+     "profile hw.a abstract { temp_hot: celsius = 85 } profile hw.b extends hw.a fallback { "
+     "temp_hto = 83 }",
      "R105", "temp_hto", "did you mean 'temp_hot'?"},
-    {"unit_mismatch", "signal s on (node, gpu) { when gpu.temp.value > 300 watt } incident i on node { opens on s }",
+    {"unit_mismatch",
+     "signal s on (node, gpu) { when gpu.temp.value > 300 watt } incident i on node { opens on s }",
      "R106", "gpu.temp.value > 300 watt", ""},
-    {"unit_missing", "signal s on (node, gpu) { when gpu.temp.value > 90 } incident i on node { opens on s }",
+    {"unit_missing",
+     "signal s on (node, gpu) { when gpu.temp.value > 90 } incident i on node { opens on s }",
      "R106", "90", "write the unit: celsius"},
-    {"temperatures_add", "signal s on (node, gpu) { when gpu.temp.value + gpu.temp.limit > 90 celsius } incident i on node { opens on s }",
+    {"temperatures_add",
+     "signal s on (node, gpu) { when gpu.temp.value + gpu.temp.limit > 90 celsius } incident i on "
+     "node { opens on s }",
      "R106", "gpu.temp.value + gpu.temp.limit", "a difference can be added: a + (b - c)"},
     {"duplicate_signal",
-     "signal s on node { e: gpu.xid } signal s on node { e: gpu.ecc }" READ("s"),
-     "R107", "s", ""},
-    {"unknown_signal", "fault f on node { prior 1e-4 per job } signal xid_48 on node { e: gpu.xid } "
-     "f causes xid48 p 0.5 incident i on node { opens on xid_48 }", "R108", "xid48", "did you mean 'xid_48'?"},
+     "signal s on node { e: gpu.xid } signal s on node { e: gpu.ecc }" READ("s"), "R107", "s", ""},
+    {"unknown_signal",
+     "fault f on node { prior 1e-4 per job } signal xid_48 on node { e: gpu.xid } "
+     "f causes xid48 p 0.5 incident i on node { opens on xid_48 }",
+     "R108", "xid48", "did you mean 'xid_48'?"},
     {"unknown_profile", "profile hw.x extends hw.bse fallback { }", "R109", "hw.bse", ""},
     {"not_a_key", "signal s on nod { e: gpu.xid } incident i on node { opens on s }", "R110", "nod",
      "did you mean 'node'?"},
-    {"unknown_function", "signal s on node { e: gpu.xid where lable(e.node, site) == \"lab\" }" READ("s"),
-     "R111", "lable(e.node, site)", "did you mean 'label'?"},
+    {"unknown_function",
+     "signal s on node { e: gpu.xid where lable(e.node, site) == \"lab\" }" READ("s"), "R111",
+     "lable(e.node, site)", "did you mean 'label'?"},
     {"unknown_list", "signal s on node { e: gpu.xid where e.code in xid_hwd }" READ("s"), "R112",
      "xid_hwd", ""},
     {"unknown_word", "signal s on node { e: gpu.ecc where e.kind == corected }" READ("s"), "R113",
      "corected", "did you mean 'corrected'?"},
-    {"bad_arguments", "feature f on node = rate(gpu.throttle) signal s on node { when f > 3 per hour }" READ("s"),
+    {"bad_arguments",
+     "feature f on node = rate(gpu.throttle) signal s on node { when f > 3 per hour }" READ("s"),
      "R114", "rate(gpu.throttle)", "write: rate(gpu.throttle, 6h)"},
     {"unknown_cause", "signal s on node { e: gpu.xid } gpu_mem causes s p 0.5" READ("s"), "R115",
      "gpu_mem", ""},
     {"unknown_incident", "test \"t\" { nodes n1 expect verdict job_hng n1 { none } }", "R116",
      "job_hng", ""},
-    {"unknown_option", "feature f on node = since(node.heartbeat, slack 3) signal s on node { when f > 5m }" READ("s"),
+    {"unknown_option",
+     "feature f on node = since(node.heartbeat, slack 3) signal s on node { when f > 5m }" READ(
+         "s"),
      "R117", "slack 3", ""},
-    {"unknown_group", "decoder d for text { line /Xid (?<code>\\d+)/ -> gpu.xid { code = u16(cod) } }",
-     "R118", "cod", "did you mean 'code'?"},
+    {"unknown_group",
+     "decoder d for text { line /Xid (?<code>\\d+)/ -> gpu.xid { code = u16(cod) } }", "R118",
+     "cod", "did you mean 'code'?"},
     {"unknown_type", "event k { key node: node  code: u61 }", "R119", "u61", ""},
-    {"counter_read", "signal s on (node, gpu) { when gpu.ecc.total > 100 } incident i on node { opens on s }",
+    {"counter_read",
+     "signal s on (node, gpu) { when gpu.ecc.total > 100 } incident i on node { opens on s }",
      "R120", "gpu.ecc.total", "write: increase(gpu.ecc.total, 1h)"},
     {"entity_mismatch",
      "feature wear on (node, gpu) = decayed(increase(gpu.ecc.total), half_life 3d) "
-     "signal s on node { when wear > 3 }" READ("s"), "R121", "wear", ""},
-    {"unused", "list l: set<u16> = [48] macro m(e: gpu.xid) = e.code == 48 "
-     "feature f on node = since(node.heartbeat)", "R201 R202 R203", "l", ""},
+     "signal s on node { when wear > 3 }" READ("s"),
+     "R121", "wear", ""},
+    {"unused",
+     "list l: set<u16> = [48] macro m(e: gpu.xid) = e.code == 48 "
+     "feature f on node = since(node.heartbeat)",
+     "R201 R202 R203", "l", ""},
     {"mad_without_floor",
-     "signal s on (node, gpu) { when gpu.temp.value > peers(job).median + 6 * peers(job).mad } incident i on node { opens on s }",
+     "signal s on (node, gpu) { when gpu.temp.value > peers(job).median + 6 * peers(job).mad } "
+     "incident i on node { opens on s }",
      "R204", "peers(job).mad", "write: max(peers(job).mad, 0.5 celsius)"},
     {"unread_signal", "signal s on node { e: gpu.xid }", "R205", "s", ""},
     {"fault_without_edges", "fault f on node { prior 1e-4 per job }", "R206", "f", ""},
-    {"p_high", "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } f causes s p 0.999",
+    {"p_high",
+     "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } f causes s p 0.999",
      "R208", "0.999", ""},
     {"constant_code", "signal s on node { e: gpu.xid where e.code == 70000 }" READ("s"), "R209",
      "e.code == 70000", ""},
-    {"constant_both", "signal s on node { e: gpu.xid where e.code == 48 and e.code == 63 }" READ("s"),
-     "R209", "e.code == 48 and e.code == 63", ""},
+    {"constant_both",
+     "signal s on node { e: gpu.xid where e.code == 48 and e.code == 63 }" READ("s"), "R209",
+     "e.code == 48 and e.code == 63", ""},
     {"unused_allow", "signal s on node { e: gpu.xid } # allow R204 known\n" READ("s"), "R299",
      "# allow R204", ""},
     {"fan_out", "signal s on (node, nic) { e: gpu.xid } incident i on node { opens on s }", "R301",
@@ -103,59 +125,87 @@ const Case kCases[] = {
     {"fallback_none", "profile hw.a { }", "R303", "hw.a", ""},
     {"fallback_two", "profile hw.a fallback { } profile hw.b fallback { }", "R303", "hw.b", ""},
     {"abstract_kind", "signal s on node { e: gpu.base }" READ("s"), "R304", "gpu.base", ""},
-    {"lag_turned", "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } "
-     "f causes s p 0.5 lag 1h .. 0s" READ("s"), "R305", "1h .. 0s", ""},
-    {"p_range", "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } "
-     "f causes s p 1.5" READ("s"), "R306", "1.5", ""},
-    {"scope", "external tor_switch on tor { prior 1e-5 per hour } signal s on node { e: gpu.xid } "
-     "tor_switch causes s p 0.5" READ("s"), "R307", "s", "write: scope tor"},
-    {"mixed_weight", "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } "
-     "f causes s p 0.5 weight 2.5 nats" READ("s"), "R308", "2.5 nats", ""},
-    {"macro_recursion", "macro m(e: gpu.xid) = m(e) signal s on node { e: gpu.xid where m(e) }" READ("s"),
-     "R309", "m(e)", ""},
+    {"lag_turned",
+     "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } "
+     "f causes s p 0.5 lag 1h .. 0s" READ("s"),
+     "R305", "1h .. 0s", ""},
+    {"p_range",
+     "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } "
+     "f causes s p 1.5" READ("s"),
+     "R306", "1.5", ""},
+    {"scope",
+     "external tor_switch on tor { prior 1e-5 per hour } signal s on node { e: gpu.xid } "
+     "tor_switch causes s p 0.5" READ("s"),
+     "R307", "s", "write: scope tor"},
+    {"mixed_weight",
+     "fault f on node { prior 1e-4 per job } signal s on node { e: gpu.xid } "
+     "f causes s p 0.5 weight 2.5 nats" READ("s"),
+     "R308", "2.5 nats", ""},
+    {"macro_recursion",
+     "macro m(e: gpu.xid) = m(e) signal s on node { e: gpu.xid where m(e) }" READ("s"), "R309",
+     "m(e)", ""},
     {"kind_cycle", "event a extends b { } event b extends a { }", "R311", "a", ""},
-    {"parameter_range", "profile hw.a abstract { temp_hot: celsius = 85 within 70 .. 95 } "
-     "profile hw.b extends hw.a fallback { temp_hot = 120 }", "R312", "120", ""},
-    {"feature_in_feature", "feature a on node = since(node.heartbeat) "
-     "feature b on node = count(gpu.xid where a > 2m, within 1h) signal s on node { when b > 2 and a > 1m }" READ("s"),
+    {"parameter_range",
+     "profile hw.a abstract { temp_hot: celsius = 85 within 70 .. 95 } "
+     "profile hw.b extends hw.a fallback { temp_hot = 120 }",
+     "R312", "120", ""},
+    {"feature_in_feature",
+     "feature a on node = since(node.heartbeat) "
+     "feature b on node = count(gpu.xid where a > 2m, within 1h) signal s on node { when b > 2 and "
+     "a > 1m }" READ("s"),
      "R313", "a", ""},
     {"stray_clause", "signal s on node { e: gpu.xid for 5m }" READ("s"), "R313", "5m", ""},
-    {"peers_in_a_step", "signal s on (node, gpu) { e: gpu.temp where e.value > peers(job).median } incident i on node { opens on s }",
+    {"peers_in_a_step",
+     "signal s on (node, gpu) { e: gpu.temp where e.value > peers(job).median } incident i on node "
+     "{ opens on s }",
      "R313", "peers(job).median", ""},
     {"unless_reads_later_step",
-     "signal s on node within 1m { a: gpu.xid then b: gpu.ecc unless c: gpu.throttle where c.gpu == b.gpu between a and b }" READ("s"),
+     "signal s on node within 1m { a: gpu.xid then b: gpu.ecc unless c: gpu.throttle where c.gpu "
+     "== b.gpu between a and b }" READ("s"),
      "R313", "b.gpu", "compare with a field of an earlier step"},
     {"bad_regex", "decoder d for text { line /(a/ -> gpu.xid { } }", "R314", "/(a/", ""},
-    {"peers_alone", "signal s on (node, gpu) { when 3 celsius < peers(job).median } incident i on node { opens on s }",
+    {"peers_alone",
+     "signal s on (node, gpu) { when 3 celsius < peers(job).median } incident i on node { opens on "
+     "s }",
      "R315", "peers(job).median", ""},
     {"no_pattern", "signal s on node { holds 5m }" READ("s"), "R316", "s", ""},
     {"no_window", "signal s on node { a: gpu.xid then b: gpu.ecc }" READ("s"), "R316", "s", ""},
-    {"guard_reads_step", "signal s on node { e: gpu.xid and none gpu.xid where it.code == e.code in the last 24h }" READ("s"),
+    {"guard_reads_step",
+     "signal s on node { e: gpu.xid and none gpu.xid where it.code == e.code in the last 24h "
+     "}" READ("s"),
      "R317", "e.code", ""},
     {"test_without_expectation", "test \"t\" { nodes n1 }", "R318", "test", ""},
-    {"not_constant", "signal s on node within node { a: gpu.xid then b: gpu.ecc }" READ("s"), "R319",
-     "node", ""},
+    {"not_constant", "signal s on node within node { a: gpu.xid then b: gpu.ecc }" READ("s"),
+     "R319", "node", ""},
     {"absent_first", "signal s on node { then absent u: nic.state for 30s }" READ("s"), "R320",
      "then absent u: nic.state for 30s", ""},
     {"missing_key", "decoder d for text { line /x/ -> nic.state { } }", "R321", "nic.state", ""},
     {"state", "signal s on node { count gpu.xid >= 3 within 1h exact max 100000000 }" READ("s"),
      "R412", "100000000", ""},
-    {"index", "signal s on (node, gpu) { e: gpu.xid where e.reg[7] == 1 } incident i on node { opens on s }",
+    {"index",
+     "signal s on (node, gpu) { e: gpu.xid where e.reg[7] == 1 } incident i on node { opens on s }",
      "R414", "7", ""},
-    {"bit", "signal s on (node, gpu) { e: gpu.xid where e.reg[0] any bits (64) } incident i on node { opens on s }",
+    {"bit",
+     "signal s on (node, gpu) { e: gpu.xid where e.reg[0] any bits (64) } incident i on node { "
+     "opens on s }",
      "R414", "64", ""},
-    {"number_range", "list l: set<u8> = [300] signal s on node { e: gpu.xid where e.code in l }" READ("s"),
-     "R416", "300", ""},
-    {"later_suppress", "signal s on node { e: gpu.xid } suppress lab { signals s until 2026-12-31 reason \"x\" }",
+    {"number_range",
+     "list l: set<u8> = [300] signal s on node { e: gpu.xid where e.code in l }" READ("s"), "R416",
+     "300", ""},
+    {"later_suppress",
+     "signal s on node { e: gpu.xid } suppress lab { signals s until 2026-12-31 reason \"x\" }",
      "R390", "lab", ""},
     {"later_adaptive", "profile hw.a fallback { adaptive limit: per<hour> { default 3 } }", "R390",
      "limit", ""},
-    {"later_exceptions", "signal s on (node, gpu) { when gpu.temp.value > 90 celsius exceptions known (node ==, gpu ==) } incident i on node { opens on s }",
+    {"later_exceptions",
+     "signal s on (node, gpu) { when gpu.temp.value > 90 celsius exceptions known (node ==, gpu "
+     "==) } incident i on node { opens on s }",
      "R390", "known", ""},
     {"later_learn", "signal s on node { e: gpu.xid } leak 1e-3 per hour learn" READ("s"), "R390",
      "1e-3", ""},
-    {"later_masks", "external x on tor { prior 1e-5 per hour } signal s on node { e: gpu.xid } x masks s",
-     "R390", "x", ""},
+    {"later_masks",
+     "external x on tor { prior 1e-5 per hour } signal s on node { e: gpu.xid } x masks s", "R390",
+     "x", ""},
 };
 
 INSTANTIATE_TEST_SUITE_P(sema, Reports, ::testing::ValuesIn(kCases),
@@ -214,7 +264,8 @@ TEST(Diagnostics, a_poisoned_name_silences_what_follows) {
 }
 
 TEST(Diagnostics, allow_comment_suppresses_a_warning) {
-  const auto out = compile_pack("# allow R205 kept for dashboards\nsignal s on node { e: gpu.xid }");
+  const auto out =
+      compile_pack("# allow R205 kept for dashboards\nsignal s on node { e: gpu.xid }");
   EXPECT_EQ(ids(*out, true), "") << rendered(*out);
 }
 

@@ -1,5 +1,6 @@
 // Packs: heads, imports, visibility, version ranges, hashes, lists from files.
 #include "compiler/sema/packs.h"
+
 #include "tests/unit/sema/support.h"
 
 namespace reflex::test {
@@ -7,10 +8,11 @@ namespace {
 
 using Files = std::vector<compiler::InMemoryFile>;
 
-const char* const kBase = "pack base 1.4.0 event gpu.xid { key node: node code: u16 } "
-                          "list private_list: set<u16> = [1] export list codes: set<u16> = [48, 63] "
-                          "signal hard on node { e: gpu.xid where e.code in codes } "
-                          "signal other on node { e: gpu.xid where e.code in private_list } ";
+const char* const kBase =
+    "pack base 1.4.0 event gpu.xid { key node: node code: u16 } "
+    "list private_list: set<u16> = [1] export list codes: set<u16> = [48, 63] "
+    "signal hard on node { e: gpu.xid where e.code in codes } "
+    "signal other on node { e: gpu.xid where e.code in private_list } ";
 
 TEST(Packs, import_makes_names_visible_plain_qualified_and_by_alias) {
   const Files files{{"base/pack.rfx", kBase},
@@ -124,10 +126,11 @@ TEST(Packs, hash_depends_on_bytes_and_not_on_place_or_tests) {
 
 TEST(Packs, hash_of_an_importer_holds_those_of_its_imports) {
   auto site_hash = [](const std::string& extra) {
-    const auto out = compile_files(
-        {{"base/pack.rfx", std::string(kBase) + extra},
-         {"site/pack.rfx", "pack site 1.0.0 import base "
-                           "fault f on node { prior 1e-4 per job } f causes hard p 0.5"}});
+    const auto out =
+        compile_files({{"base/pack.rfx", std::string(kBase) + extra},
+                       {"site/pack.rfx",
+                        "pack site 1.0.0 import base "
+                        "fault f on node { prior 1e-4 per job } f causes hard p 0.5"}});
     return out->pack ? out->pack->packs[1].sha256 : rendered(*out);
   };
   EXPECT_EQ(site_hash(""), site_hash(""));
@@ -155,7 +158,8 @@ TEST(Packs, list_from_a_file) {
 
 TEST(Packs, limits_and_clock_are_merged) {
   const auto out = compile_files(
-      {{"a/pack.rfx", "pack a 1.0.0 clock { lateness 5s settle 40s } limits { keys 1k state 16MiB }"},
+      {{"a/pack.rfx",
+        "pack a 1.0.0 clock { lateness 5s settle 40s } limits { keys 1k state 16MiB }"},
        {"b/pack.rfx", "pack b 1.0.0 clock { lateness 9s } limits { keys 2k partials 8 per key }"}});
   ASSERT_NE(out->pack, nullptr) << rendered(*out);
   EXPECT_EQ(out->pack->clock.lateness_ns, 9'000'000'000);

@@ -70,7 +70,7 @@ TEST(Plans, sequence_with_macro_capture_and_unless) {
   EXPECT_TRUE(pack.exprs[q.steps[1].join].reads_captures);
   const abi::LeafPlan& a = pack.leaves[q.steps[0].leaf];
   EXPECT_EQ(constraints(a), "2:[74..74]");
-  EXPECT_NE(a.residual, kNone32);             // in_maintenance is left
+  EXPECT_NE(a.residual, kNone32);  // in_maintenance is left
   EXPECT_NE(a.residual, a.predicate);
   const abi::LeafPlan& b = pack.leaves[q.steps[1].leaf];
   EXPECT_EQ(constraints(b), "2:[min..3]");
@@ -290,82 +290,28 @@ TEST(Plans, workload_shapes) {
   const abi::LeafPlan& e = pack.leaves[signal(pack, "t.e").sequence.steps[0].leaf];
   EXPECT_EQ(constraints(e), "1:[0..1000]");
   EXPECT_EQ(e.features.size(), 2u);
-  EXPECT_EQ(pack.features.size(), 4u);   // sum and count for each of the two lengths
-  EXPECT_EQ(pack.chunks.size(), 1u);     // f only: everything else is indexed
+  EXPECT_EQ(pack.features.size(), 4u);  // sum and count for each of the two lengths
+  EXPECT_EQ(pack.chunks.size(), 1u);    // f only: everything else is indexed
 }
 
-TEST(Plans, equal_predicates_share_a_leaf_and_an_expression) {
+TEST(Plans, mean_of_durations_and_its_explanation) {
   COMPILED(out, R"(
-    signal a on node { e: gpu.xid where e.code == 48 and e.pid > 3 }
-    signal b on (node, gpu) { count gpu.xid where it.code == 48 and it.pid > 3 >= 2 within 1h }
-    signal c on node { e: gpu.xid where missing(e.pid) }
-    signal d on node { e: gpu.xid }
-    incident i on node { opens on a or b or c or d })");
-  EXPECT_EQ(pack.leaves.size(), 3u);
-  EXPECT_EQ(pack.leaves[0].owners.size(), 2u);
-  EXPECT_EQ(constraints(pack.leaves[0]), "2:[48..48] 3:[4..max]");
-  EXPECT_EQ(pack.leaves[0].residual, kNone32);
-  ASSERT_EQ(pack.chunks.size(), 1u);   // only the predicate without constraints
-  EXPECT_EQ(pack.chunks[0].leaves, (std::vector<abi::LeafId>{1}));
-  EXPECT_EQ(pack.leaves[2].predicate, kNone32);
-}
-
-TEST(Plans, chunks_hold_at_most_64) {
-  std::string text;
-  std::string opens;
-  for (int i = 0; i < 130; ++i) {
-    const std::string n = "s" + std::to_string(i);
-    text += "signal " + n + " on (node, gpu) { e: gpu.temp where e.value > " + std::to_string(i) +
-            " celsius }\n";
-    opens += (i ? " or " : "") + n;
-  }
-  COMPILED(out, text + "incident i on node { opens on " + opens + " }");
-  ASSERT_EQ(pack.chunks.size(), 3u);
-  EXPECT_EQ(pack.chunks[0].leaves.size(), 64u);
-  EXPECT_EQ(pack.chunks[2].leaves.size(), 2u);
-}
-
-struct ConstraintCase {
-  const char* where;
-  const char* constraints;
-  bool residual;
-};
-
-TEST(Plans, constraints_of_predicates) {
-  const ConstraintCase cases[] = {
-      {"e.code == 48", "2:[48..48]", false},
-      {"48 < e.code", "2:[49..max]", false},
-      {"e.code in [3, 1, 2, 9]", "2:[1..3][9..9]", false},
-      {"e.code in 10..20", "2:[10..20]", false},
-      {"e.code not in [5]", "2:[min..4][6..max]", false},
-      {"e.code == 1 or e.code == 7 or e.code > 90", "2:[1..1][7..7][91..max]", false},
-      {"not (e.code >= 10 and e.code < 20)", "2:[min..9][20..max]", false},
-      {"e.code > 3 and e.code < 9", "2:[4..8]", false},
-      {"e.code == 1 or e.pid == 7", "", true},
-      {"e.code == 48 and e.text like \"*bus*\"", "2:[48..48]", true},
-      {"e.gpu == 3", "1:[3..3]", false},
-      {"e.code + 1 == 4", "", true},
-  };
-  for (const ConstraintCase& c : cases) {
-    const auto out = compile_pack("signal s on node { e: gpu.xid where " + std::string(c.where) +
-                                  " } incident i on node { opens on s }");
-    ASSERT_NE(out->pack, nullptr) << rendered(*out);
-    const abi::LeafPlan& leaf = out->pack->leaves[0];
-    EXPECT_EQ(constraints(leaf), c.constraints) << c.where;
-    EXPECT_EQ(leaf.residual != kNone32, c.residual) << c.where;
-  }
-}
-
-TEST(Plans, enum_words_and_entities_are_symbols) {
-  COMPILED(out, R"(
-    signal a on (node, gpu) { e: gpu.ecc where e.kind == uncorrected }
-    signal b on job { e: job.ended where e.reason == "oom" or e.reason in ["hang", "nccl"] }
-    signal c on node { e: node.heartbeat where e.node == "n7" and label(e.node, site) != "lab" }
-    incident i on node { opens on a or b or c })");
-  const auto symbol = std::to_string(pack.symbols->find("uncorrected"));
-  EXPECT_EQ(constraints(pack.leaves[0]), "2:[" + symbol + ".." + symbol + "]");
-  EXPECT_EQ(pack.leaves[1].constraints.size(), 1u);
-  EXPECT_EQ(pack.leaves[2].constraints.size(), 1u);
+    event job.time extends job.step { took: duration }
+    signal s on node { when mean(job.time.took, last 8) > 1.2 * peers(job).median }
+    incident i on node { opens on s })");
+  const abi::ConditionPlan& c = signal(pack, "t.s").condition;
+  // Compared as sum and count, shown as the mean that was written.
+  ASSERT_EQ(pack.exprs[c.shown_value].features.size(), 1u);
+  EXPECT_EQ(pack.features[pack.exprs[c.shown_value].features[0]].op, abi::FeatureOp::kMean);
+  EXPECT_EQ(pack.exprs[c.when].features.size(), 2u);
+  EXPECT_EQ(pack.features[pack.peers[0].feature].op, abi::FeatureOp::kMean);
+  const auto scaled = compile_pack(
+      "event job.time extends job.step { took: duration } "
+      "signal s on node { e: job.time where e.took > 2.5 * mean(job.time.took, last 8) } "
+      "incident i on node { opens on s }");
+  ASSERT_NE(scaled->pack, nullptr) << rendered(*scaled);
+  ASSERT_EQ(scaled->pack->features.size(), 2u);
+  EXPECT_EQ(scaled->pack->features[0].op, abi::FeatureOp::kSum);
 }
 
 TEST(Plans, keys_come_from_fields_placement_and_labels) {
@@ -459,9 +405,10 @@ TEST(Plans, decoder_assignments) {
 }
 
 TEST(Plans, tests_are_listed_only_when_asked_for) {
-  const std::string text = std::string(kKinds) +
-                           "signal s on node { e: gpu.xid } "
-                           "test \"a\" { nodes n[1..2] at 1h: gpu.xid n1/0 code 48 expect s on n1 }";
+  const std::string text =
+      std::string(kKinds) +
+      "signal s on node { e: gpu.xid } "
+      "test \"a\" { nodes n[1..2] at 1h: gpu.xid n1/0 code 48 expect s on n1 }";
   EXPECT_EQ(compile_files({{"t/pack.rfx", text}}, true)->tests.size(), 1u);
   EXPECT_EQ(compile_files({{"t/pack.rfx", text}}, false)->tests.size(), 0u);
 }

@@ -71,8 +71,7 @@ inline diag::Diagnostic only(const compiler::Compilation& c, const std::string& 
 
 /// The source text that a diagnostic underlines.
 inline std::string underlined(const compiler::Compilation& c, const diag::Diagnostic& d) {
-  return std::string(
-      c.sources.text(d.span.file).substr(d.span.begin, d.span.end - d.span.begin));
+  return std::string(c.sources.text(d.span.file).substr(d.span.begin, d.span.end - d.span.begin));
 }
 
 inline const abi::SignalPlan& signal(const abi::CompiledPack& pack, const std::string& name) {
