@@ -136,7 +136,8 @@ void Grouping::add_headless() {
       if (here != headed_in.end() && here->second.size() == 1) owner = here->second[0];
     }
     if (!owner && (below_hwprofiles(file) || only_profiles(modules[m]))) owner = hw_pack();
-    if (!owner && modules[m].decls.empty()) continue;  // an empty file, or one that did not parse
+    // A file that did not parse has its own diagnostics; an empty one must not pass for a pack.
+    if (!owner && modules[m].decls.empty() && sink.has_errors()) continue;
     if (!owner) {
       auto& d = sink.report(diag::Id::kNoPackHead, {modules[m].file, 0, 0},
                             "the file has no `pack` head and no pack.rfx stands above it");

@@ -17,10 +17,12 @@ namespace fs = std::filesystem;
 std::vector<std::string> default_profiles(const std::vector<std::string>& packs) {
   std::error_code ignored;
   for (const auto& pack : packs) {
-    fs::path folder = fs::absolute(pack, ignored).lexically_normal();
-    for (const auto& part : folder) {
+    for (const auto& part : fs::absolute(pack, ignored).lexically_normal()) {
       if (part == "hwprofiles") return {};  // given among the packs
     }
+  }
+  for (const auto& pack : packs) {
+    fs::path folder = fs::absolute(pack, ignored).lexically_normal();
     for (int level = 0; level < 4 && folder.has_parent_path(); ++level) {
       folder = folder.parent_path();
       const fs::path candidate = folder / "hwprofiles";

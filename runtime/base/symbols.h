@@ -87,13 +87,22 @@ class LocalSymbols {
  public:
   explicit LocalSymbols(SymbolTable& table) : table_(&table), slots_(1u << 12) {}
 
-  SymbolId intern(std::string_view name) { return intern_hashed(name, symbol_hash(name)); }
+  SymbolId intern(std::string_view name) { return intern(name, probe(name)); }
 
-  /// The same with the result of prefetch(name).
-  SymbolId intern_hashed(std::string_view name, uint64_t hash) {
+  /// What a name is looked up by.
+  struct Probe {
+    NameWords words{{}};
+    uint64_t hash = 0;
+  };
+  static Probe probe(std::string_view name) {
     const NameWords words(name);
+    return {words, words.hash(name)};
+  }
+
+  SymbolId intern(std::string_view name, const Probe& probe) {
+    const NameWords& words = probe.words;
     const size_t mask = slots_.size() - 1;
-    for (size_t i = hash & mask;; i = (i + 1) & mask) {
+    for (size_t i = probe.hash & mask;; i = (i + 1) & mask) {
       const Slot& slot = slots_[i];
       if (slot.data == nullptr) return intern_new(name, i);
       // A name of at most 16 bytes is compared without touching its memory (one cache miss less).
@@ -106,11 +115,8 @@ class LocalSymbols {
 
   /// Starts loading the slot of a name that intern() will be asked for soon: with 10,000 nodes the
   /// table is larger than the first cache, and a miss costs more than parsing the name.
-  /// Returns the hash for intern_hashed().
-  uint64_t prefetch(std::string_view name) const {
-    const uint64_t hash = symbol_hash(name);
-    __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
-    return hash;
+  void prefetch(const Probe& probe) const {
+    __builtin_prefetch(&slots_[probe.hash & (slots_.size() - 1)]);
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/time.h"
 #include "runtime/engine/engine_version.h"
+#include "runtime/topology/host_services.h"
 
 namespace reflex::engine {
 namespace {
@@ -64,7 +65,11 @@ IncidentTracker::IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
       next_due_ns_(kNever) {
   for (const auto& plan : pack_->incidents) {
     for (const abi::SignalId s : plan.open_signals) opened_by_signal_[s].push_back(&plan);
-    for (const abi::KindId k : plan.open_kinds) opened_by_kind_[k].push_back(&plan);
+    for (size_t i = 0; i < plan.open_kinds.size(); ++i) {
+      const abi::ExprId where =
+          i < plan.open_predicates.size() ? plan.open_predicates[i] : abi::kNone32;
+      opened_by_kind_[plan.open_kinds[i]].push_back({&plan, where});
+    }
   }
   for (const auto& identity : pack_->packs) {
     pack_names_.push_back(identity.name + " " + identity.version);
@@ -152,13 +157,25 @@ void IncidentTracker::on_open_record(const abi::Record& record) {
     if (name == "symptom") symptom = pack_->symbols->name(symbol);
   }
   if (job == kNoSymbol && node != kNoSymbol) job = topology_->job_of(node, record.ts_ns);
-  for (const abi::IncidentPlan* plan : opened_by_kind_[record.kind]) {
+  for (const KindTrigger& trigger : opened_by_kind_[record.kind]) {
+    if (!holds(trigger.where, record)) continue;
     if (job == kNoSymbol) {
       ++unplaced_count_;
       continue;
     }
-    open(*plan, job, record.ts_ns, id, symptom, schema.name);
+    open(*trigger.plan, job, record.ts_ns, id, symptom, schema.name);
   }
+}
+
+bool IncidentTracker::holds(abi::ExprId where, const abi::Record& record) const {
+  if (where == abi::kNone32) return true;
+  topology::HostState host{topology_.get(), pack_->symbols.get(), nullptr, nullptr};
+  abi::EvalContext context;
+  context.now_ns = record.ts_ns;
+  context.host = &topology::host_services();
+  context.host_state = &host;
+  uint64_t out = 0;
+  return pack_->code->expr(where, 0)(&record, &context, &out) == abi::kTrue;
 }
 
 void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t ts_ns,

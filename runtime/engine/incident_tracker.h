@@ -65,6 +65,7 @@ class IncidentTracker {
 
   void on_firing(const abi::Firing& firing);
   void on_open_record(const abi::Record& record);
+  [[nodiscard]] bool holds(abi::ExprId where, const abi::Record& record) const;
   void open(const abi::IncidentPlan& plan, SymbolId job, int64_t ts_ns, std::string id,
             std::string symptom, std::string opened_by);
   void mark_dirty(Open& incident, int64_t ts_ns);
@@ -83,7 +84,11 @@ class IncidentTracker {
   const Coverage& coverage_;
   EvidenceLog log_;
   std::vector<std::vector<const abi::IncidentPlan*>> opened_by_signal_;  // [SignalId]
-  std::vector<std::vector<const abi::IncidentPlan*>> opened_by_kind_;    // [KindId]
+  struct KindTrigger {
+    const abi::IncidentPlan* plan = nullptr;
+    abi::ExprId where = abi::kNone32;
+  };
+  std::vector<std::vector<KindTrigger>> opened_by_kind_;                 // [KindId]
   std::vector<std::string> pack_names_;
   std::vector<std::unique_ptr<Open>> incidents_;
   std::unordered_map<SymbolId, std::vector<Open*>> by_node_;

@@ -94,11 +94,11 @@ bool CountStates::rearm(const RingPlan& plan, RingHeader& header, const int64_t*
 }
 
 void CountStates::fire_ring(const RingPlan& plan, char* state, const EventView& event,
-                            EntityIndex entity) {
+                            EntityIndex entity, bool more) {
   if (plan.guarded && guards_.blocks(plan.signal, entity, event.record->ts_ns)) return;
   if (!plan.each) reinterpret_cast<RingHeader*>(state)->disarmed = 1;
   fire(plan.signal, plan.refs, event, entity, plan.k,
-       core_.pack.signals[plan.signal].count.threshold_constant, false);
+       core_.pack.signals[plan.signal].count.threshold_constant, more);
 }
 
 void CountStates::fire(abi::SignalId signal, uint32_t refs, const EventView& event,

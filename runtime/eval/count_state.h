@@ -1,7 +1,8 @@
 // CountStates: `count`, `count distinct`, `count bursts` signals (language.md A6) of one shard.
 //
 // Two forms: a ring of the k newest times when the threshold is a constant k (whether the count
-// reaches k is whether the k-th newest is still inside the window), and a general one (exact up to
+// reaches k is whether the k-th newest is still inside the window; a firing at a higher count shows
+// k and is marked approximate: at least k), and a general one (exact up to
 // 132 samples, then merged buckets; distinct exact to 64, then HyperLogLog).
 // Windows are half-open (t - D, t]. Without `each` a signal fires when the condition becomes true
 // and re-arms when, before an event is added, the count has fallen below `rearm`.
@@ -35,15 +36,17 @@ class CountStates {
     const int64_t now = event.record->ts_ns;
     const bool armed = plan.each || rearm(plan, *header, times, now);
     const uint32_t at = header->next;
+    const int64_t leaving = times[at];
     times[at] = now;
     const uint32_t oldest = at + 1 == plan.k ? 0 : at + 1;
     header->next = static_cast<uint16_t>(oldest);
     bool full = header->count == plan.k;
+    const bool more = full && leaving > now - plan.window_ns;
     if (!full) full = ++header->count == plan.k;
     if (refs_on_) [[unlikely]]
       refs_[plan.refs].at(entity).push(*event.record);
     if (full && times[oldest] > now - plan.window_ns && armed)
-      fire_ring(plan, state, event, entity);
+      fire_ring(plan, state, event, entity, more);
   }
   void on_general(uint32_t number, uint16_t input, const EventView& event, EntityIndex entity);
   [[nodiscard]] Place ring_place(uint32_t number) const { return rings_[number].place; }
@@ -78,7 +81,8 @@ class CountStates {
     uint32_t refs = 0;
   };
   static bool rearm(const RingPlan& plan, RingHeader& header, const int64_t* times, int64_t now);
-  void fire_ring(const RingPlan& plan, char* state, const EventView& event, EntityIndex entity);
+  void fire_ring(const RingPlan& plan, char* state, const EventView& event, EntityIndex entity,
+                 bool more);
   void fire(abi::SignalId signal, uint32_t refs, const EventView& event, EntityIndex entity,
             double value, double limit, bool approximate);
   void add_sample(const abi::CountPlan& plan, uint16_t input, const abi::Record& record,

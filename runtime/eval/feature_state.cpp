@@ -67,11 +67,12 @@ FeatureStore::FeatureStore(const abi::CompiledPack& pack, const std::vector<uint
     if (!plan.inputs.empty()) homes[f] = pack.leaves[plan.inputs[0].leaf].kind;
     share(static_cast<abi::FeatureId>(f), include);
     Info& info = info_[f];
-    if (info.ring != abi::kNone32 || !info.leads) continue;
-    info.cell = arena.reserve(plan.entity_kind, homes[f], sizeof(Cell));
+    if (!info.leads) continue;
     if (plan.counter_input) {
       info.counter = arena.reserve(plan.entity_kind, homes[f], sizeof(Counter));
     }
+    if (info.ring != abi::kNone32) continue;
+    info.cell = arena.reserve(plan.entity_kind, homes[f], sizeof(Cell));
   }
   for (size_t f = 0; f < info_.size(); ++f) {  // followers use the leader's places
     if (include[f] == 0 || info_[f].leads || info_[f].window == abi::kNone32) continue;
@@ -90,8 +91,7 @@ FeatureStore::FeatureStore(const abi::CompiledPack& pack, const std::vector<uint
 void FeatureStore::share(abi::FeatureId feature, const std::vector<uint8_t>& include) {
   Info& info = info_[feature];
   const abi::FeaturePlan& plan = *info.plan;
-  const bool ring = is_statistic(plan.op) && plan.last_n > 0 && plan.window_ns == 0 &&
-                    !plan.counter_input;
+  const bool ring = is_statistic(plan.op) && plan.last_n > 0 && plan.window_ns == 0;
   const bool window = needs_window(plan);
   if (plan.op == FeatureOp::kDistinct) {
     info.distinct = static_cast<uint32_t>(distincts_.size());
@@ -105,11 +105,13 @@ void FeatureStore::share(abi::FeatureId feature, const std::vector<uint8_t>& inc
         !same_inputs(other.inputs, plan.inputs) || !same_inputs(other.resets, plan.resets)) {
       continue;
     }
+    if (other.counter_input != plan.counter_input ||
+        other.stale_after_ns != plan.stale_after_ns) {
+      continue;
+    }
     if (ring && info_[g].ring != abi::kNone32) {
       info.ring = info_[g].ring;
     } else if (window && info_[g].window != abi::kNone32 && other.window_ns == plan.window_ns &&
-               other.counter_input == plan.counter_input &&
-               other.stale_after_ns == plan.stale_after_ns &&
                (other.op == FeatureOp::kResetCount) == (plan.op == FeatureOp::kResetCount)) {
       info.window = info_[g].window;
     } else {
@@ -168,12 +170,17 @@ void FeatureStore::update(abi::FeatureId feature, EntityIndex entity,
                           const FeatureSample& sample) {
   const Info& info = info_[feature];
   const abi::FeaturePlan& plan = *info.plan;
+  FeatureSample s = sample;
   if (info.ring != abi::kNone32) {
     const WindowRing& ring = rings_[info.ring];
-    ring.push(arena_->at(ring.place(), entity), sample.value, sample.order);
+    if (plan.counter_input) {
+      auto& counter = *reinterpret_cast<Counter*>(arena_->at(info.counter, entity));
+      bool was_reset = false;
+      if (!increment(plan, counter, s.ts_ns, s.value, was_reset)) return;
+    }
+    ring.push(arena_->at(ring.place(), entity), s.value, s.order);
     return;
   }
-  FeatureSample s = sample;
   auto& cell = *reinterpret_cast<Cell*>(arena_->at(info.cell, entity));
   if (plan.counter_input) {
     auto& counter = *reinterpret_cast<Counter*>(arena_->at(info.counter, entity));
@@ -256,15 +263,15 @@ void FeatureStore::update_cell(const abi::FeaturePlan& plan, Cell& cell,
 
 void FeatureStore::reset(abi::FeatureId feature, EntityIndex entity) {
   const Info& info = info_[feature];
+  if (info.plan->counter_input && info.leads) {
+    if (char* s = arena_->find(info.counter, entity)) std::memset(s, 0, sizeof(Counter));
+  }
   if (info.ring != abi::kNone32) {
     // A ring restarts empty: its header is all zero.
     if (char* s = arena_->find(rings_[info.ring].place(), entity)) std::memset(s, 0, 16);
     return;
   }
   if (char* s = arena_->find(info.cell, entity)) std::memset(s, 0, sizeof(Cell));
-  if (info.plan->counter_input && info.leads) {
-    if (char* s = arena_->find(info.counter, entity)) std::memset(s, 0, sizeof(Counter));
-  }
   if (info.window != abi::kNone32) windows_[info.window].states.reset(entity);
   if (info.distinct != abi::kNone32) distincts_[info.distinct].states.reset(entity);
 }

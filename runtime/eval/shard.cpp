@@ -123,12 +123,17 @@ void Shard::run_timers(int64_t before_ns, uint64_t order) {
 void Shard::bind(const EventView& event, uint8_t key) {
   const abi::Record& record = *event.record;
   const SlotInfo& slot = kinds_[record.kind].key_slots[key];
-  const Site site{slot.entity_kind, event.ids[key], record.ts_ns, record.order};
-  if (!slot.plain || site.entity == kNoEntity) {
-    core_.set_site(site);
+  const EntityIndex entity = event.ids[key];
+  if (!slot.plain || entity == kNoEntity) {
+    core_.set_site({slot.entity_kind, entity, record.ts_ns, record.order});
     return;
   }
-  core_.site = site;  // the key is the field itself: no look-up
+  // The key is the field itself: no look-up. One member at a time: copying a Site that was just
+  // written piecewise waits for the pieces to reach the cache.
+  core_.site.kind = slot.entity_kind;
+  core_.site.entity = entity;
+  core_.site.now_ns = record.ts_ns;
+  core_.site.exclude_order = record.order;
   core_.context.now_ns = record.ts_ns;
   core_.context.entity[0] = record.slots()[slot.field];
   core_.context.entity[1] = core_.context.entity[2] = 0;

@@ -149,7 +149,9 @@ class Shard {
   void include_plans(ShardRole role);
   void register_plans();
   void build_kinds();
-  uint32_t build_leaf(abi::LeafId leaf);
+  std::vector<uint32_t> build_leaf(abi::LeafId leaf);
+  [[nodiscard]] bool depends_on_key(abi::LeafId leaf) const;
+  [[nodiscard]] uint8_t read_slot(abi::KindId kind, uint8_t prefer, abi::EntityKindId want) const;
   bool build_target(abi::LeafId leaf, const abi::LeafOwner& owner, Target& out);
   uint32_t build_feed(abi::FeatureId feature, uint16_t input);
   void build_chunk(uint32_t chunk);

@@ -5,6 +5,11 @@
 #include "runtime/eval/shard.h"
 
 namespace reflex::eval {
+namespace {
+bool same_part(const abi::KeyPart& a, const abi::KeyPart& b) {
+  return a.from == b.from && a.slot == b.slot && a.label == b.label && a.expr == b.expr;
+}
+}  // namespace
 
 Shard::Shard(const Program& program, const Options& options, ShardRole role)
     : program_(program),
@@ -143,7 +148,10 @@ void Shard::build_fed_rings(Kind& kind, const std::vector<uint8_t>& blocked) {
     const Target& t = targets_[leaf.targets_begin];
     if (t.use != Use::kFeature) return false;
     const FeedPlan& feed = feed_plans_[t.feed];
-    if (!feed.direct || feed.ring == abi::kNone32 || blocked[feed.ring] != 0) return false;
+    if (!feed.direct || feed.plan->counter_input || feed.ring == abi::kNone32 ||
+        blocked[feed.ring] != 0) {
+      return false;
+    }
     if (kind.rings.size() >= kNotFed) return false;
     kind.rings.push_back({&features_->ring(feed.ring), feed.ring, feed.code, feed.is_integer,
                           t.key});
@@ -194,6 +202,34 @@ void Shard::finish_tables() {
   staged_hits_.resize(kStagedMax * candidates + 1);
 }
 
+/// The slot at which the owner of slot `prefer` reads a feature of another entity kind: one that
+/// takes the same keys from the same fields, else its own (its entity is then projected), else, for
+/// a feature with more keys than the owner, the first slot of that kind.
+uint8_t Shard::read_slot(abi::KindId kind, uint8_t prefer, abi::EntityKindId want) const {
+  const auto& slots = program_.keys()[kind].slots;
+  const auto& pack = program_.pack();
+  if (slots[prefer].entity_kind == want) return prefer;
+  const auto& have = pack.entity_kinds[slots[prefer].entity_kind].keys;
+  const auto& keys = pack.entity_kinds[want].keys;
+  int first = -1;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].entity_kind != want) continue;
+    if (first < 0) first = static_cast<int>(i);
+    bool same = true;
+    for (size_t k = 0; k < keys.size() && same; ++k) {
+      const auto at = std::find(have.begin(), have.end(), keys[k]);
+      same = at != have.end() &&
+             same_part(slots[prefer].plan.parts[static_cast<size_t>(at - have.begin())],
+                       slots[i].plan.parts[k]);
+    }
+    if (same) return static_cast<uint8_t>(i);
+  }
+  const bool projects = std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
+    return std::find(have.begin(), have.end(), key) != have.end();
+  });
+  return projects || first < 0 ? prefer : static_cast<uint8_t>(first);
+}
+
 void Shard::build_reads(abi::KindId kind, const std::vector<abi::FeatureId>& ids, uint8_t prefer,
                         uint32_t& begin, uint32_t& end) {
   const auto& slots = program_.keys()[kind].slots;
@@ -205,37 +241,44 @@ void Shard::build_reads(abi::KindId kind, const std::vector<abi::FeatureId>& ids
     });
     if (known) continue;
     const abi::EntityKindId want = program_.pack().features[id].entity_kind;
-    uint8_t key = prefer;  // its entity is projected when no slot of the kind has the feature's
-    if (slots[prefer].entity_kind != want) {
-      for (size_t i = 0; i < slots.size(); ++i) {
-        if (slots[i].entity_kind == want) {
-          key = static_cast<uint8_t>(i);
-          break;
-        }
-      }
-    }
+    const uint8_t key = read_slot(kind, prefer, want);
     const bool direct = ring != abi::kNone32 && slots[key].entity_kind == want;
     reads_.push_back({id, direct ? ring : abi::kNone32, key, kNotFed});
   }
   end = static_cast<uint32_t>(reads_.size());
 }
 
-uint32_t Shard::build_leaf(abi::LeafId id) {
+/// Builds the leaf once per key of its owners when its predicate depends on the key, else once.
+std::vector<uint32_t> Shard::build_leaf(abi::LeafId id) {
   const abi::LeafPlan& plan = program_.pack().leaves[id];
-  Leaf leaf;
-  leaf.targets_begin = static_cast<uint32_t>(targets_.size());
+  std::vector<Target> all;
   for (const abi::LeafOwner& owner : plan.owners) {
     Target target;
-    if (build_target(id, owner, target)) targets_.push_back(target);
+    if (build_target(id, owner, target)) all.push_back(target);
   }
-  leaf.targets_end = static_cast<uint32_t>(targets_.size());
-  if (leaf.targets_begin == leaf.targets_end) return abi::kNone32;
-  leaf.key = targets_[leaf.targets_begin].key;
-  leaf.residual = plan.constraints.empty() ? plan.predicate : plan.residual;
-  build_reads(plan.kind, plan.features, leaf.key, leaf.reads_begin, leaf.reads_end);
-  if (leaf.residual != abi::kNone32) leaf.reads_class = program_.reads_class(leaf.residual);
-  leaves_.push_back(leaf);
-  return static_cast<uint32_t>(leaves_.size() - 1);
+  std::vector<uint32_t> built;
+  const bool by_key = depends_on_key(id);
+  while (!all.empty()) {
+    Leaf leaf;
+    leaf.key = all[0].key;
+    leaf.targets_begin = static_cast<uint32_t>(targets_.size());
+    const auto mine = [&](const Target& t) { return !by_key || t.key == leaf.key; };
+    std::copy_if(all.begin(), all.end(), std::back_inserter(targets_), mine);
+    std::erase_if(all, mine);
+    leaf.targets_end = static_cast<uint32_t>(targets_.size());
+    leaf.residual = plan.constraints.empty() ? plan.predicate : plan.residual;
+    build_reads(plan.kind, plan.features, leaf.key, leaf.reads_begin, leaf.reads_end);
+    if (leaf.residual != abi::kNone32) leaf.reads_class = program_.reads_class(leaf.residual);
+    leaves_.push_back(leaf);
+    built.push_back(static_cast<uint32_t>(leaves_.size() - 1));
+  }
+  return built;
+}
+
+bool Shard::depends_on_key(abi::LeafId id) const {
+  const abi::LeafPlan& plan = program_.pack().leaves[id];
+  return !plan.features.empty() || (plan.predicate != abi::kNone32 &&
+                                    program_.pack().exprs[plan.predicate].reads_peers);
 }
 
 void Shard::build_chunk(uint32_t number) {
@@ -246,13 +289,21 @@ void Shard::build_chunk(uint32_t number) {
   bool any = false;
   bool reading = false;  // the entity of the first leaf that reads features is the chunk's
   for (abi::LeafId leaf : chunk.leaves) {
-    const uint32_t at = build_leaf(leaf);
-    run.leaves.push_back(at);
-    if (at == abi::kNone32) continue;
-    const bool reads = leaves_[at].reads_begin != leaves_[at].reads_end;
-    if (!any || (reads && !reading)) run.key = leaves_[at].key;
-    any = true;
-    reading = reading || reads;
+    run.leaves.push_back(abi::kNone32);
+    const bool reads = depends_on_key(leaf);
+    for (uint32_t at : build_leaf(leaf)) {
+      if (!any || (reads && !reading)) run.key = leaves_[at].key;
+      if (reads && leaves_[at].key != run.key) {  // the chunk runs at one key only
+        kinds_[chunk.kind].always.push_back(at);
+        kinds_[chunk.kind].wanted = true;
+        kinds_[chunk.kind].needs_class |= leaves_[at].reads_class;
+        continue;
+      }
+      run.leaves.back() = at;
+      any = true;
+      reading = reading || reads;
+    }
+    if (run.leaves.back() == abi::kNone32) continue;
     const abi::ExprId predicate = pack.leaves[leaf].predicate;
     run.reads_class = run.reads_class ||
                       (predicate != abi::kNone32 && program_.reads_class(predicate));
@@ -293,15 +344,15 @@ void Shard::build_kinds() {
       kind.wanted = true;
     }
     if (in_chunk[l] != 0) continue;
-    const uint32_t leaf = build_leaf(l);
-    if (leaf == abi::kNone32) continue;
-    kind.wanted = true;
-    kind.needs_class |= leaves_[leaf].reads_class;
-    if (plan.constraints.empty()) {
-      kind.always.push_back(leaf);
-    } else {
-      kind.indexed.push_back({Target{}, leaf, false});
-      indexed[plan.kind].push_back(&plan);
+    for (uint32_t leaf : build_leaf(l)) {
+      kind.wanted = true;
+      kind.needs_class |= leaves_[leaf].reads_class;
+      if (plan.constraints.empty()) {
+        kind.always.push_back(leaf);
+      } else {
+        kind.indexed.push_back({Target{}, leaf, false});
+        indexed[plan.kind].push_back(&plan);
+      }
     }
   }
   for (size_t k = 0; k < kinds_.size(); ++k) {
@@ -310,7 +361,9 @@ void Shard::build_kinds() {
       if (kinds_[k].index.complete(i)) continue;
       Leaf& leaf = leaves_[kinds_[k].indexed[i].leaf];
       leaf.residual = indexed[k][i]->predicate;
-      if (leaf.residual != abi::kNone32) leaf.reads_class = program_.reads_class(leaf.residual);
+      if (leaf.residual == abi::kNone32) continue;
+      leaf.reads_class = program_.reads_class(leaf.residual);
+      kinds_[k].needs_class |= leaf.reads_class;
     }
   }
   for (uint32_t c = 0; c < pack.chunks.size(); ++c) build_chunk(c);

@@ -78,7 +78,7 @@ void ShardCore::read_features(std::span<const abi::FeatureId> ids, const Site& h
   for (abi::FeatureId id : ids) {
     const uint32_t ring = features->ring_of(id);
     if (ring != abi::kNone32 && ring == last_ring) continue;  // read with its group already
-    const EntityIndex entity = project(site, pack.features[id].entity_kind);
+    const EntityIndex entity = project(here, pack.features[id].entity_kind);
     if (ring != abi::kNone32) {
       features->read_ring(ring, entity, here.exclude_order, values_.data());
       last_ring = ring;

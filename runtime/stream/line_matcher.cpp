@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
 
 #include "runtime/base/check.h"
 
 namespace reflex::stream {
 namespace {
 
-constexpr int kAtomBytesMin = 3;  // Why: shorter literals stand in nearly every line
+constexpr size_t kAtomBytesMin = 3;  // Why: shorter literals stand in nearly every line
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
@@ -23,8 +24,9 @@ int rarity(char c) {
   return 3;
 }
 
-uint16_t pair_of(char a, char b) {
-  return static_cast<uint16_t>(static_cast<unsigned char>(a) | static_cast<unsigned char>(b) << 8);
+uint32_t three_bytes(const char* p) {
+  const auto byte = [p](size_t i) { return uint32_t{static_cast<unsigned char>(p[i])}; };
+  return byte(0) | byte(1) << 8 | byte(2) << 16;
 }
 
 bool equal_lower(const char* text, std::string_view atom) {
@@ -79,7 +81,7 @@ std::string longest_word(std::string_view pattern) {
 }  // namespace
 
 LineMatcher::LineMatcher(const abi::CompiledPack& pack)
-    : filter_(kAtomBytesMin), anchors_(1), anchor_index_(65536) {
+    : filter_(static_cast<int>(kAtomBytesMin)), anchors_(1), anchor_index_(65536) {
   re2::RE2::Options options;
   options.set_log_errors(false);
   std::vector<std::string> filter_atoms;
@@ -115,46 +117,71 @@ LineMatcher::LineMatcher(const abi::CompiledPack& pack)
 
 void LineMatcher::add_atom(size_t atom) {
   const std::string& text = atoms_[atom];
+  RFX_CHECK(text.size() >= kAtomBytesMin);
   size_t best = 0;
   int best_rarity = -1;
-  for (size_t i = 0; i + 1 < text.size(); ++i) {
-    const int value = rarity(text[i]) + rarity(text[i + 1]);
+  for (size_t i = 0; i + 2 < text.size(); ++i) {
+    const int value = rarity(text[i]) + rarity(text[i + 1]) + rarity(text[i + 2]);
     if (value > best_rarity) {
       best_rarity = value;
       best = i;
     }
   }
-  const auto upper = [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c & ~0x20) : c; };
-  std::vector<uint16_t> pairs;
-  for (const char a : {text[best], upper(text[best])}) {
-    for (const char b : {text[best + 1], upper(text[best + 1])}) pairs.push_back(pair_of(a, b));
+  Anchor anchor;
+  anchor.atom = static_cast<uint32_t>(atom);
+  anchor.offset = static_cast<uint32_t>(best);
+  anchor.size = static_cast<uint32_t>(text.size());
+  // The window covers the three bytes and what is around them.
+  const size_t window = text.size() <= 8 ? 0 : std::min(best < 3 ? 0 : best - 3, text.size() - 8);
+  anchor.window = static_cast<uint32_t>(window);
+  for (size_t i = 0; i < std::min<size_t>(8, text.size()); ++i) {
+    const char c = text[window + i];
+    anchor.word |= uint64_t{static_cast<unsigned char>(c)} << i * 8;
+    anchor.mask |= uint64_t{0xFF} << i * 8;
+    if (c >= 'a' && c <= 'z') anchor.fold |= uint64_t{0x20} << i * 8;
   }
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  for (const uint16_t pair : pairs) {
-    pairs_.set(pair);
-    if (anchor_index_[pair] == 0) {
-      anchor_index_[pair] = static_cast<uint16_t>(anchors_.size());
-      anchors_.emplace_back();
-    }
-    anchors_[anchor_index_[pair]].push_back(
-        {static_cast<uint32_t>(atom), static_cast<uint32_t>(best)});
+  const uint32_t index = index_of(three_bytes(text.data() + best));
+  starts_.set(index);
+  if (anchor_index_[index] == 0) {
+    anchor_index_[index] = static_cast<uint16_t>(anchors_.size());
+    anchors_.emplace_back();
+  }
+  anchors_[anchor_index_[index]].push_back(anchor);
+}
+
+inline bool LineMatcher::stands_at(const Anchor& anchor, std::string_view text,
+                                   size_t at) const {
+  if (at < anchor.offset || at - anchor.offset + anchor.size > text.size()) return false;
+  const size_t start = at - anchor.offset;
+  if (start + anchor.window + 8 <= text.size()) {
+    uint64_t word;
+    std::memcpy(&word, text.data() + start + anchor.window, 8);
+    if (((word | anchor.fold) & anchor.mask) != anchor.word) return false;
+    if (anchor.size <= 8) return true;
+  }
+  return equal_lower(text.data() + start, atoms_[anchor.atom]);
+}
+
+void LineMatcher::check(uint32_t index, std::string_view text, size_t at,
+                        std::vector<int>& atoms) const {
+  for (const Anchor& anchor : anchors_[anchor_index_[index]]) {
+    if (stands_at(anchor, text, at)) atoms.push_back(static_cast<int>(anchor.atom));
   }
 }
 
 void LineMatcher::find_atoms(std::string_view text, std::vector<int>& atoms) const {
   atoms.clear();
-  for (size_t i = 0; i + 1 < text.size(); ++i) {
-    const uint16_t pair = pair_of(text[i], text[i + 1]);
-    if (!pairs_[pair]) continue;
-    for (const Anchor& anchor : anchors_[anchor_index_[pair]]) {
-      const std::string& atom = atoms_[anchor.atom];
-      if (i < anchor.offset || i - anchor.offset + atom.size() > text.size()) continue;
-      if (equal_lower(text.data() + i - anchor.offset, atom)) {
-        atoms.push_back(static_cast<int>(anchor.atom));
-      }
-    }
+  if (text.size() < kAtomBytesMin) return;
+  const char* const bytes = text.data();
+  const size_t last = text.size() - kAtomBytesMin;
+  for (size_t i = 0; i < last; ++i) {
+    uint32_t word;
+    std::memcpy(&word, bytes + i, 4);
+    const uint32_t index = index_of(word);
+    if (starts_[index]) check(index, text, i, atoms);
   }
+  const uint32_t index = index_of(three_bytes(bytes + last));  // four bytes would be too many
+  if (starts_[index]) check(index, text, last, atoms);
   if (atoms.size() < 2) return;
   std::sort(atoms.begin(), atoms.end());
   atoms.erase(std::unique(atoms.begin(), atoms.end()), atoms.end());

@@ -1,7 +1,7 @@
 // LineMatcher: which `line` patterns of all decoders may match a text, without running them.
 //
 // Idea: RE2's FilteredRE2 derives from each pattern the literals ("atoms") that a match must hold;
-// one pass over the text finds atoms by a rare pair of bytes of each. A text without any atom is
+// one pass over the text finds atoms by three rare bytes of each. A text without any atom is
 // done after that pass (about 1 ns a byte).
 #pragma once
 
@@ -49,13 +49,26 @@ class LineMatcher {
   size_t filter_atoms_ = 0;            // atoms below it are the filter's, the rest are guards
   std::vector<std::string> atoms_;     // lower case
   std::vector<int> always_;            // lines without any required literal
+  /// An atom and where its rarest three bytes stand in it. `word` are up to 8 bytes of it that are
+  /// compared at once: (text | fold) & mask == word, where `fold` has the lower-case bit of letters.
   struct Anchor {
-    uint32_t atom;
-    uint32_t offset;  // of the pair in the atom
+    uint64_t word = 0;
+    uint64_t fold = 0;
+    uint64_t mask = 0;
+    uint32_t atom = 0;
+    uint32_t offset = 0;  // of the three bytes in the atom
+    uint32_t window = 0;  // of `word` in the atom
+    uint32_t size = 0;    // of the atom
   };
-  std::bitset<65536> pairs_;                       // pairs of bytes that start a check
+  /// Index of three bytes, whatever their case; the fourth one does not count.
+  static uint32_t index_of(uint32_t bytes) {
+    return ((bytes | 0x20202020u) & 0xFFFFFFu) * 0x9E3779B1u >> 16;
+  }
+  [[nodiscard]] bool stands_at(const Anchor& anchor, std::string_view text, size_t at) const;
+  void check(uint32_t index, std::string_view text, size_t at, std::vector<int>& atoms) const;
+  std::bitset<65536> starts_;                      // [index_of] three bytes that start a check
   std::vector<std::vector<Anchor>> anchors_;       // by index below
-  std::vector<uint16_t> anchor_index_;             // [pair] -> index into anchors_
+  std::vector<uint16_t> anchor_index_;             // [index_of] -> index into anchors_
 };
 
 }  // namespace reflex::stream

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
+#include <map>
 
 #include "runtime/base/time.h"
 #include "runtime/stream/document_reader.h"
@@ -18,6 +18,7 @@ namespace reflex::stream {
 namespace {
 
 constexpr size_t kPaddingBytes = 64;
+constexpr size_t kCandidateSetsMax = 4096;  // Why: bounds memory; logs show some hundreds
 
 /// Removes ANSI escape sequences (ECMA-48: ESC '[' parameters final, or ESC and one character).
 void strip_escapes(std::string_view line, std::string& out) {
@@ -149,8 +150,7 @@ class LogDecoder::Impl {
   void match(std::string_view message, int64_t ns, uint64_t number, uint32_t repeats,
              RecordBatch& out) {
     matcher_.find_atoms(message, atoms_);
-    matcher_.potentials(atoms_, candidates_);
-    for (const int id : candidates_) {
+    for (const int id : candidates()) {
       if (!matches(id, message)) continue;
       emit(id, ns, number, repeats, out);
       last_matched_ = message;
@@ -160,6 +160,15 @@ class LogDecoder::Impl {
     ++counters_.unmatched_lines;
     remember(message, ns, number, false);
     if (!matcher_.folds().empty()) match_folded(out);
+  }
+
+  /// Lines that may match, for the atoms of this text. Few sets of atoms ever occur, and the filter
+  /// allocates for each question: answers are kept.
+  const std::vector<int>& candidates() {
+    if (candidates_.size() >= kCandidateSetsMax) candidates_.clear();
+    const auto [entry, is_new] = candidates_.try_emplace(atoms_);
+    if (is_new) matcher_.potentials(atoms_, entry->second);
+    return entry->second;
   }
 
   bool matches(int id, std::string_view text) {
@@ -195,11 +204,8 @@ class LogDecoder::Impl {
 
   void remember(std::string_view message, int64_t ns, uint64_t number, bool consumed) {
     if (matcher_.folds().empty()) return;
-    Recent entry;
-    if (recent_.size() >= matcher_.fold_max()) {
-      entry = std::move(recent_.front());  // keeps the string's memory
-      recent_.pop_front();
-    }
+    recent_.resize(matcher_.fold_max());
+    Recent& entry = recent_[remembered_++ % recent_.size()];  // keeps the string's memory
     entry.message = message;
     entry.ns = ns;
     entry.number = number;
@@ -211,18 +217,20 @@ class LogDecoder::Impl {
       const bool hit = guard < 0 || std::find(atoms_.begin(), atoms_.end(), guard) != atoms_.end();
       if (hit) entry.guards |= guard_bit(i);
     }
-    recent_.push_back(std::move(entry));
   }
+  /// The line `age` - 1 lines before the newest one.
+  Recent& recent(unsigned age) { return recent_[(remembered_ - age) % recent_.size()]; }
   /// Patterns beyond the 64th share a bit: then a guard only filters less.
   static uint64_t guard_bit(size_t fold) { return uint64_t{1} << fold % 64; }
 
   void match_folded(RecordBatch& out) {
     const std::vector<int>& folds = matcher_.folds();
+    const uint64_t remembered = std::min<uint64_t>(remembered_, recent_.size());
     for (size_t i = 0; i < folds.size(); ++i) {
       const unsigned lines_max = matcher_.lines()[folds[i]].plan->fold_lines;
-      uint64_t guards = recent_.back().guards;
-      for (unsigned count = 2; count <= lines_max && count <= recent_.size(); ++count) {
-        const Recent& first = recent_[recent_.size() - count];
+      uint64_t guards = recent(1).guards;
+      for (unsigned count = 2; count <= lines_max && count <= remembered; ++count) {
+        const Recent& first = recent(count);
         if (first.consumed) break;
         guards |= first.guards;
         if ((guards & guard_bit(i)) == 0) continue;
@@ -232,7 +240,7 @@ class LogDecoder::Impl {
           counters_.unmatched_lines -= count;
           const int64_t ns = first.ns;
           const uint64_t number = first.number;
-          for (unsigned k = 0; k < count; ++k) recent_[recent_.size() - 1 - k].consumed = true;
+          for (unsigned k = 1; k <= count; ++k) recent(k).consumed = true;
           emit(folds[i], ns, number, 0, out);
           return;
         }
@@ -241,9 +249,9 @@ class LogDecoder::Impl {
   }
   void join(unsigned count, char separator) {
     joined_.clear();
-    for (size_t i = recent_.size() - count; i < recent_.size(); ++i) {
+    for (unsigned age = count; age > 0; --age) {
       if (!joined_.empty()) joined_ += separator;
-      joined_ += recent_[i].message;
+      joined_ += recent(age).message;
     }
   }
 
@@ -257,15 +265,16 @@ class LogDecoder::Impl {
   LogClock clock_;
   DocumentReader envelope_;
   bool in_kmsg_ = false;
-  std::deque<Recent> recent_;  // only when a pattern folds
+  std::vector<Recent> recent_;  // ring of fold_max lines; only when a pattern folds
+  uint64_t remembered_ = 0;     // lines that were put into it
   std::string last_matched_;   // for "last message repeated"
+  std::map<std::vector<int>, std::vector<int>> candidates_;  // by atoms
   // Scratch of one line.
   std::string plain_;
   std::string json_;
   std::string envelope_text_;
   std::string joined_;
   std::vector<int> atoms_;
-  std::vector<int> candidates_;
   std::vector<re2::StringPiece> pieces_;
   std::vector<std::string_view> groups_;
 };

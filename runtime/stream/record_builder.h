@@ -37,7 +37,9 @@ class RecordBuilder {
     return id == NameIndex::kAbsent ? uint16_t{kKeyUnknown} : static_cast<uint16_t>(id);
   }
   /// Tells that `name` will probably be interned by the next build.
-  void prefetch(std::string_view name) const { converter_.symbols().prefetch(name); }
+  void prefetch(std::string_view name) const {
+    converter_.symbols().prefetch(LocalSymbols::probe(name));
+  }
   FieldConverter& converter() { return converter_; }
   /// The slot of a member of a kind; negative when the schema does not know it.
   [[nodiscard]] int slot_of(uint32_t kind, uint16_t key) const { return slot_of_key_[kind][key]; }

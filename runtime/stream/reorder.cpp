@@ -262,7 +262,7 @@ class Reorder::Impl {
 
   void take_bucket(int64_t slot) {
     const auto bucket = static_cast<size_t>(slot) & (kRingSlots - 1);
-    if (bucket / 64 != prefetched_word_) prefetch_after(bucket / 64);
+    prefetch_after(slot);
     for (abi::Record* record = heads_[bucket]; record != nullptr; record = next_of(record)) {
       bucket_.push_back(record);
     }
@@ -271,24 +271,23 @@ class Reorder::Impl {
     bits_[bucket / 64] &= ~(uint64_t{1} << bucket % 64);
   }
 
-  /// Starts to load the records of the next 128 ms: they were decoded seconds of events ago, and
-  /// have left the near caches. Of the farther half only the heads of the lists are known.
-  void prefetch_after(size_t word) {
-    prefetched_word_ = word;
-    const auto prefetch = [](const abi::Record* record) {
-      const auto* bytes = reinterpret_cast<const char*>(record);
-      __builtin_prefetch(bytes, 1);
-      __builtin_prefetch(bytes + 64, 1);
-    };
-    const size_t near = (word + 1) % bits_.size();
-    for (uint64_t bits = bits_[near]; bits != 0; bits &= bits - 1) {
-      const abi::Record* head = heads_[near * 64 + static_cast<size_t>(std::countr_zero(bits))];
-      if (const abi::Record* second = next_of(head); second != nullptr) prefetch(second);
+  /// Starts to load the records of the slots ahead: they were decoded seconds of events ago, and
+  /// have left the near caches. Of a list that is far ahead only the head is known.
+  void prefetch_after(int64_t slot) {
+    // Why: about 50 records at thousands of events a second; farther ones might be evicted again.
+    constexpr int64_t kNear = 16;
+    constexpr int64_t kFar = 32;
+    for (int64_t i = std::max(prefetched_to_, slot); i < slot + kFar; ++i) {
+      const abi::Record* near = heads_[static_cast<size_t>(i - kFar + kNear) & (kRingSlots - 1)];
+      if (near != nullptr) prefetch(next_of(near));
+      prefetch(heads_[static_cast<size_t>(i) & (kRingSlots - 1)]);
     }
-    const size_t far = (word + 2) % bits_.size();
-    for (uint64_t bits = bits_[far]; bits != 0; bits &= bits - 1) {
-      prefetch(heads_[far * 64 + static_cast<size_t>(std::countr_zero(bits))]);
-    }
+    prefetched_to_ = slot + kFar;
+  }
+  static void prefetch(const abi::Record* record) {  // null is harmless
+    const auto* bytes = reinterpret_cast<const char*>(record);
+    __builtin_prefetch(bytes, 1);
+    __builtin_prefetch(bytes + 64, 1);
   }
 
   void deliver(abi::Record& record, Released& out) {
@@ -335,7 +334,7 @@ class Reorder::Impl {
 
   std::vector<abi::Record*> heads_;  // [slot & mask] last record that came
   std::vector<uint64_t> bits_;       // which buckets are not empty
-  size_t prefetched_word_ = SIZE_MAX;
+  int64_t prefetched_to_ = 0;        // slot
   size_t ring_count_ = 0;
   int64_t base_ = 0;  // first slot of the ring; all earlier ones are released
   bool has_base_ = false;

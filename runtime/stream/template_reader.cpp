@@ -21,7 +21,7 @@ bool set_time(int64_t ms, abi::Record& record) {
 }  // namespace
 
 TemplateReader::TemplateReader(RecordBuilder& builder, const abi::CompiledPack& pack)
-    : builder_(&builder), templates_(pack.kinds.size()) {}
+    : builder_(&builder), symbols_(&builder.converter().symbols()), templates_(pack.kinds.size()) {}
 
 abi::Record* TemplateReader::read(const char*& line, const LineOrigin& origin, Slab& slab) {
   if (last_ == nullptr) return nullptr;
@@ -31,14 +31,13 @@ abi::Record* TemplateReader::read(const char*& line, const LineOrigin& origin, S
   if (p == nullptr) return nullptr;
   Template& own = templates_[kind];
   if (own.prefix != last_->prefix) return nullptr;
-  const KindPlan& plan = builder_->converter().kinds()[kind];
-  abi::Record& record = *slab.new_unset_record(static_cast<unsigned>(plan.fields.size()));
+  abi::Record& record = *slab.new_unset_record(own.slot_count);
   record.kind = static_cast<uint16_t>(kind);
   record.source = origin.source;
   record.seq = origin.line;
   if (store_prefix(own, record, slab)) {
     p = read_rest(own, p, record, slab);
-    if (p != nullptr && static_cast<size_t>(p - line) <= kLineBytesMax && finish(record)) {
+    if (p != nullptr && static_cast<size_t>(p - line) <= kLineBytesMax && finish(own, record)) {
       own.misses = 0;
       last_ = &own;
       line = p;
@@ -177,7 +176,7 @@ bool TemplateReader::store(const Step& step, const JsonValue& value, abi::Record
       return true;
     case Action::kSource:
       if (value.type != JsonType::kString || value.text.empty()) return false;
-      record.source = builder_->converter().symbols().intern(value.text);
+      record.source = symbols_->intern(value.text);
       return true;
     default: {
       const FieldPlan& field = builder_->converter().kinds()[record.kind].fields[step.slot];
@@ -188,18 +187,13 @@ bool TemplateReader::store(const Step& step, const JsonValue& value, abi::Record
 }
 
 /// Names, absent slots and the keys that must be there.
-bool TemplateReader::finish(abi::Record& record) {
-  if ((builder_->converter().kinds()[record.kind].required_mask & ~record.present) != 0) {
-    return false;
-  }
-  LocalSymbols& symbols = builder_->converter().symbols();
+bool TemplateReader::finish(const Template& own, abi::Record& record) {
+  if ((own.required & ~record.present) != 0) return false;
   for (size_t i = 0; i < name_count_; ++i) {
     const Name& name = names_[i];
-    record.slots()[name.slot] = symbols.intern_hashed({name.data, name.size}, name.hash);
+    record.slots()[name.slot] = symbols_->intern({name.data, name.size}, name.probe);
   }
-  const uint64_t all = record.slot_count == 64 ? ~uint64_t{0}
-                                               : (uint64_t{1} << record.slot_count) - 1;
-  for (uint64_t absent = all & ~record.present; absent != 0; absent &= absent - 1) {
+  for (uint64_t absent = own.slots & ~record.present; absent != 0; absent &= absent - 1) {
     record.slots()[std::countr_zero(absent)] = 0;
   }
   return true;
@@ -241,6 +235,10 @@ void TemplateReader::learn(const PredictiveReader& line, Template& own) {
   Step end;
   if ((reserved >> kKeyTs & 1u) == 0 || !set_literal(line.after(), false, end)) return;
   own.steps.push_back(end);
+  const KindPlan& plan = builder_->converter().kinds()[line.kind()];
+  own.slot_count = static_cast<unsigned>(plan.fields.size());
+  for (unsigned slot = 0; slot < own.slot_count; ++slot) own.slots |= uint64_t{1} << slot;
+  own.required = plan.required_mask;
   own.prefix = prefix_id(own);
 }
 

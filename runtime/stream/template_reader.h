@@ -59,6 +59,9 @@ class TemplateReader {
     std::vector<Step> steps;     // the last one is the end of the line, without a value
     size_t kind_step = 0;
     uint32_t prefix = kNoPrefix; // equal: the same bytes and token types up to the kind
+    uint64_t slots = 0;          // a bit for each slot of a record
+    uint64_t required = 0;       // those that must be present
+    unsigned slot_count = 0;
     unsigned unknown = 0;
     unsigned misses = 0;
     unsigned patience = 0;       // misses before it is learned (again); doubles each time
@@ -66,7 +69,7 @@ class TemplateReader {
   struct Name {
     const char* data = nullptr;
     size_t size = 0;
-    uint64_t hash = 0;
+    LocalSymbols::Probe probe;
     unsigned slot = 0;
   };
 
@@ -74,13 +77,14 @@ class TemplateReader {
   bool store_prefix(const Template& own, abi::Record& record, Slab& slab);
   const char* read_rest(const Template& own, const char* p, abi::Record& record, Slab& slab);
   bool store(const Step& step, const JsonValue& value, abi::Record& record, Slab& slab);
-  bool finish(abi::Record& record);
+  bool finish(const Template& own, abi::Record& record);
   void add_name(const char* begin, const char* end, unsigned slot) {
     // Member by member: a wide copy of a struct just written in parts stalls the CPU.
     Name& name = names_[name_count_++];
     name.data = begin;
     name.size = static_cast<size_t>(end - begin);
-    name.hash = builder_->converter().symbols().prefetch({begin, name.size});
+    name.probe = LocalSymbols::probe({begin, name.size});
+    symbols_->prefetch(name.probe);
     name.slot = slot;
   }
   void learn(const PredictiveReader& line, Template& own);
@@ -89,6 +93,7 @@ class TemplateReader {
   uint32_t prefix_id(const Template& own);
 
   RecordBuilder* builder_;
+  LocalSymbols* symbols_;                // of the builder
   std::vector<Template> templates_;      // [kind]
   const Template* last_ = nullptr;       // of the previous line
   std::vector<std::vector<Step>> prefixes_;  // [id - 1]

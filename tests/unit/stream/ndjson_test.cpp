@@ -120,6 +120,9 @@ const std::vector<std::string>& seeds() {
       R"({"kind":"nccl.timeout","ts":5,"job":"j1","rank":4,"op":"ALLREDUCE","waited":600.25,"extra":null})",
       R"({"ts":7,"kind":"node.labels","node":"n3","labels":{"hw":"h100"},"id":"a1"})",
       "{\"ts\":9,\"kind\":\"gpu.xid\",\"node\":\"n\xc3\xa9\",\"code\":1e2,\"code\":31}",
+      R"({"ts":8,"node":"n4","kind":"gpu.xid","code":-4,"other":[1]})",
+      R"({"ts":11,"node":"n5","kind":"gpu.ecc","fatal":false,"source":"agent","id":"b\/2"})",
+      R"({"ts":12,"node":"a-name-of-more-than-16-bytes","job":"j2","kind":"nccl.timeout","at":12})",
   };
   return kSeeds;
 }
@@ -171,6 +174,62 @@ TEST(Ndjson, Fast_path_equals_document_reader) {
     RC_ASSERT(fast.counters.unknown_fields == slow.counters.unknown_fields);
     RC_ASSERT(fast.counters.lines == slow.counters.lines);
   }));
+}
+
+std::string random_number() {
+  const auto digits = [](int most) {
+    std::string text;
+    for (int i = *rc::gen::inRange(0, most + 1); i > 0; --i) {
+      text += static_cast<char>('0' + *rc::gen::inRange(0, 10));
+    }
+    return text;
+  };
+  std::string text = *rc::gen::element<std::string>("", "", "", "-", "0") + digits(20);
+  if (*rc::gen::inRange(0, 2) == 0) text += "." + digits(20);
+  if (*rc::gen::inRange(0, 6) == 0) text += *rc::gen::element<std::string>("e", "E+", "e-");
+  return text + (*rc::gen::inRange(0, 20) == 0 ? "x" : "");
+}
+
+TEST(Ndjson, Numbers_of_any_length_equal_document_reader) {
+  EXPECT_TRUE(rc::check([] {
+    const auto line = [](const std::string& ts, const std::string& code, const std::string& value) {
+      return R"({"ts":)" + ts + R"(,"node":"n","gpu":2,"kind":"bench.event","code":)" + code +
+             R"(,"value":)" + value + "}\n";
+    };
+    std::string text = line("1", "2", "3.5");
+    for (int i = 0; i < 20; ++i) {
+      // One odd number a line: the others let it come as far as the template goes.
+      const std::string odd = random_number();
+      const int where = *rc::gen::inRange(0, 3);
+      text += line(where == 0 ? odd : "1760000000123", where == 1 ? odd : "46",
+                   where == 2 ? odd : "86.75");
+    }
+    const Decoded fast = decode(text, true);
+    const Decoded slow = decode(text, false);
+    RC_ASSERT(fast.events == slow.events);
+    RC_ASSERT(fast.counters.rejected == slow.counters.rejected);
+    RC_ASSERT(fast.counters.bad_fields == slow.counters.bad_fields);
+  }));
+}
+
+TEST(Ndjson, Optional_members_and_changing_kinds_keep_their_slots) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) {
+    const std::string job = i % 3 == 0 ? R"("job":"j",)" : "";
+    text += R"({"ts":5,)" + job + R"("node":"n","kind":"bench.event","code":1})" + "\n";
+    text += R"({"ts":5,"job":"j","node":"n","kind":"nccl.timeout","rank":2,"lost":1})" "\n";
+    text += R"({"ts":5,"kind":"gpu.ecc","node":"n","gpu":null,"total":7})" "\n";
+  }
+  const Decoded out = decode(text);
+  ASSERT_EQ(out.events.size(), 120u);
+  EXPECT_EQ(out.counters.unknown_fields, 40u);
+  EXPECT_EQ(out.counters.events, 120u);
+  for (size_t i = 0; i < 120; i += 3) {
+    const std::string line = "src=src seq=" + std::to_string(i + 1) + " rep=0 node=n";
+    EXPECT_EQ(out.events[i].substr(37), line + (i % 9 == 0 ? " job=j" : "") + " code=1");
+    EXPECT_NE(out.events[i + 1].find("job=j node=n rank=2"), std::string::npos);
+    EXPECT_NE(out.events[i + 2].find("node=n total=7"), std::string::npos);
+  }
 }
 
 TEST(Ndjson, Chunk_borders_do_not_matter) {

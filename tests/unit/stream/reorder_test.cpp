@@ -221,6 +221,82 @@ TEST(Reorder, Same_source_and_id_is_one_event_within_ten_minutes) {
   EXPECT_EQ(feed.rejected(Reject::kDuplicate), 1u);
 }
 
+TEST(Reorder, A_batch_lives_one_call_longer_than_its_last_record) {
+  const auto pack = make_pack();
+  Reorder reorder(pack, {});
+  const auto push = [&](std::vector<int64_t> seconds) {
+    RecordBatch batch;
+    for (int64_t second : seconds) {
+      abi::Record* record = batch.slab->new_record(6);
+      record->kind = kXid;
+      record->ts_ns = second * kNsPerSecond;
+      record->source = pack->symbols->intern("s");
+      record->set_i64(0, pack->symbols->intern("n"));
+      batch.records.push_back(record);
+    }
+    const std::weak_ptr<Slab> memory = batch.slab;
+    reorder.push(std::move(batch));
+    return memory;
+  };
+  Released out;
+  const auto first = push({100, 101, 107});
+  reorder.release(out);  // up to 102
+  EXPECT_EQ(out.records.size(), 2u);
+  const auto late = push({50});
+  reorder.release(out);
+  ASSERT_EQ(out.late.size(), 1u);
+  EXPECT_FALSE(late.expired());
+  const auto jump = push({107 + 40 * 24 * 3600});  // waits for a second event
+  const auto second = push({113});                 // up to 108
+  reorder.release(out);
+  EXPECT_TRUE(late.expired());
+  EXPECT_FALSE(first.expired());
+  ASSERT_EQ(out.records.size(), 1u);
+  EXPECT_EQ(out.records[0]->ts_ns, 107 * kNsPerSecond);
+  reorder.release(out);
+  EXPECT_TRUE(first.expired());
+  EXPECT_FALSE(jump.expired());
+  const auto confirmed = push({108 + 40 * 24 * 3600});
+  reorder.release(out);
+  reorder.finish(out);
+  EXPECT_EQ(out.records.size(), 2u);
+  EXPECT_FALSE(jump.expired());
+  EXPECT_TRUE(second.expired());
+  reorder.release(out);
+  EXPECT_TRUE(jump.expired());
+  EXPECT_TRUE(confirmed.expired());
+}
+
+TEST(Reorder, Events_of_other_sources_advance_the_input_that_brings_them) {
+  const auto pack = make_pack();
+  Reorder reorder(pack, {});
+  const SymbolId input = pack->symbols->intern("file");
+  reorder.add_source(input, false);
+  Released out;
+  size_t released = 0;
+  for (int64_t second = 0; second < 40; ++second) {
+    RecordBatch batch;
+    batch.input = input;
+    for (const char* source : {"a", "b", "file"}) {
+      for (int64_t ms : {200, 100, 0}) {
+        abi::Record* record = batch.slab->new_record(6);
+        record->kind = kXid;
+        record->ts_ns = second * kNsPerSecond + ms * kNsPerMs;
+        record->source = pack->symbols->intern(source);
+        batch.records.push_back(record);
+      }
+    }
+    reorder.push(std::move(batch));
+    reorder.release(out);
+    released += out.records.size();
+    // Complete up to (not including) 5 s before the last event.
+    EXPECT_EQ(released, second < 5 ? 0u : static_cast<size_t>(second - 5) * 9 + 6);
+  }
+  reorder.finish(out);
+  EXPECT_EQ(released + out.records.size(), 360u);
+  EXPECT_TRUE(out.late.empty());
+}
+
 TEST(Reorder, Dedup_keeps_the_first_and_counts_the_rest) {
   Feed feed({}, 2 * kNsPerSecond);
   feed.push({{1'000, "a", "s", 48},
