@@ -166,6 +166,7 @@ int run(const CheckFlags& flags, const CommonFlags& common) {
 Command add_check(CLI::App& app, const CommonFlags& common) {
   auto flags = std::make_shared<CheckFlags>();
   flags->load.include_tests = true;
+  flags->load.show_warnings = true;
   auto* sub = app.add_subcommand("check", "parse and check packs and profiles");
   sub->add_option("packs", flags->load.packs, "pack folders or .rfx files")->required();
   sub->add_option("--profiles", flags->load.profiles,

@@ -187,6 +187,21 @@ std::string rejects_text(const stream::IngestCounters& counters) {
   return text;
 }
 
+/// What was assumed, each once: a hundred logs without a zone are one line, not a hundred.
+void print_notices(const std::vector<std::string>& notices, const CommonFlags& common) {
+  std::map<std::string, std::pair<std::string, size_t>> by_text;  // text -> first file, count
+  for (const auto& notice : notices) {
+    const size_t colon = notice.find(": ");
+    auto& [file, count] = by_text[notice.substr(colon == std::string::npos ? 0 : colon + 2)];
+    if (count++ == 0) file = notice.substr(0, colon);
+  }
+  for (const auto& [text, where] : by_text) {
+    print_note(common, where.second == 1
+                           ? fmt::format("{}: {}", where.first, text)
+                           : fmt::format("{} logs ({}, ...): {}", where.second, where.first, text));
+  }
+}
+
 void print_summary(const engine::PipelineSummary& summary, const engine::Engine& engine,
                    const Output& output, double seconds, const CommonFlags& common) {
   const auto& c = summary.counters;
@@ -290,7 +305,7 @@ class Runner {
     bar.clear();
     if (auto status = output_.close(); !status.ok()) return fail(status.error());
     if (!summary.ok()) return fail(summary.error());
-    for (const auto& notice : summary.value().notices) print_note(common_, notice);
+    print_notices(summary.value().notices, common_);
     for (const auto& node : engine_->topology().ambiguous_nodes()) {
       print_note(common_, fmt::format("node {} matches two profiles; bound to their common base", node));
     }

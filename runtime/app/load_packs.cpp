@@ -71,7 +71,12 @@ Loaded load_packs(const LoadRequest& request, const CommonFlags& common) {
     return loaded;
   }
   loaded.compilation = std::move(compiled).value();
-  const auto diagnostics = loaded.compilation->sink.sorted();
+  auto diagnostics = loaded.compilation->sink.sorted();
+  if (!request.show_warnings) {
+    std::erase_if(diagnostics, [](const diag::Diagnostic& d) {
+      return d.severity != diag::Severity::kError;
+    });
+  }
   if (common.format == "json") {
     const std::string text = diag::render_json(diagnostics, loaded.compilation->sources);
     std::fwrite(text.data(), 1, text.size(), stdout);

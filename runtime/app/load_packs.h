@@ -16,6 +16,7 @@ struct LoadRequest {
   bool include_tests = false;
   std::string backend = "jit";         // jit | interp
   unsigned compile_threads = 2;
+  bool show_warnings = false;          // lints are for `check`; other commands only say errors
 };
 
 struct Loaded {

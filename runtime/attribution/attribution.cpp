@@ -38,7 +38,7 @@ class GraphOfPack final : public Graph {
     for (const auto& row : field.rows()) v.job_node_count += row.view->in_job ? 1 : 0;
     list_hypotheses(r, scorer, listed, v);
     list_nodes(field, r, scorer, v);
-    v.counterfactual = counterfactuals(*pack_, graph_, field, scorer, r);
+    if (input.counterfactual) v.counterfactual = counterfactuals(*pack_, graph_, field, scorer, r);
     return v;
   }
 

@@ -51,8 +51,9 @@ struct Input {
   /// Whether the source of `signal` on `node` reports. Never null.
   bool (*observed)(const void* state, abi::SignalId signal, SymbolId node) = nullptr;
   const void* observed_state = nullptr;
-  /// Whether signals that read only `kind` can be observed at all; see engine.
   uint32_t hypotheses_max = 10;          // how many are listed in the verdict
+  /// The counterfactual costs more than all the rest: leave it out to only see the answer.
+  bool counterfactual = true;
 };
 
 /// The graph of one pack set: built once, used by every verdict.

@@ -56,29 +56,61 @@ std::string place(const abi::SourceRef& where) {
   return where.file.empty() ? "" : where.file + ":" + std::to_string(where.line);
 }
 
+// Why: a row must fit a screen; the JSON form holds all of them.
+constexpr size_t kEventsShownMax = 3;
+// Why: below it a row tells a reader nothing; 0.1 nats move a probability by at most 2.5 %.
+constexpr double kShownNatsMin = 0.1;
+
+bool is_small(const abi::Contribution& c) {
+  return c.state == abi::SignalState::kSilent && std::abs(c.nats) < kShownNatsMin;
+}
+
 std::string events_text(const abi::Contribution& c) {
   std::string out;
-  for (const auto& e : c.events) {
+  for (size_t i = 0; i < std::min(c.events.size(), kEventsShownMax); ++i) {
+    const auto& e = c.events[i];
     out += (out.empty() ? "" : " ");
-    out += e.id.empty() ? e.source + "#" + std::to_string(e.seq) : e.id;
+    if (!e.id.empty()) out += e.id;
+    else out += e.seq == 0 ? e.source : e.source + "#" + std::to_string(e.seq);
+  }
+  if (c.events.size() > kEventsShownMax) {
+    out += " and " + std::to_string(c.events.size() - kEventsShownMax) + " more";
   }
   return out;
+}
+
+/// "xid_48" of "std.nvidia.xid_48": the place of the rule follows, so the name stays findable.
+std::string short_name(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+
+/// The many silent signals that hardly matter, as one line; they stay in the JSON form.
+std::string small_ones_text(size_t count, double nats) {
+  return "    " + padded(nats_text(nats), 8, true) + "  " + padded("", 12) + "  " +
+         std::to_string(count) + " further signals below " + nats_text(kShownNatsMin) +
+         " nats each\n";
 }
 
 std::string contribution_table(const abi::Hypothesis& h, int64_t opened_ns, const Paint& paint) {
   size_t signal = 6, entity = 6, onset = 5;
   for (const auto& c : h.contributions) {
-    signal = std::max(signal, c.signal.size());
+    if (is_small(c)) continue;
+    signal = std::max(signal, short_name(c.signal).size());
     entity = std::max(entity, c.entity.size());
     onset = std::max(onset, offset_text(c.onset_ns, opened_ns).size());
   }
   std::string out = paint.dim("    " + padded("nats", 8, true) + "  " + padded("", 12) + "  " +
                               padded("signal", signal) + "  " + padded("entity", entity) +
                               "  state   " + padded("onset", onset, true) + "  why\n");
+  size_t small_count = 0;
+  double small_nats = 0;
   for (const auto& c : h.contributions) {
+    if (is_small(c)) {
+      ++small_count;
+      small_nats += c.nats;
+      continue;
+    }
     const std::string weight = padded(nats_text(c.nats), 8, true) + "  " + padded(bar(c.nats), 12);
     out += "    " + (c.nats < 0 ? paint.green(weight) : paint.red(weight)) + "  " +
-           padded(c.signal, signal) + "  " + padded(c.entity, entity) + "  " +
+           padded(short_name(c.signal), signal) + "  " + padded(c.entity, entity) + "  " +
            padded(std::string(word(c.state)), 6) + "  " +
            padded(offset_text(c.onset_ns, opened_ns), onset, true) + "  ";
     std::string why = value_text(c);
@@ -89,6 +121,7 @@ std::string contribution_table(const abi::Hypothesis& h, int64_t opened_ns, cons
     if (const std::string ids = events_text(c); !ids.empty()) why += ", events " + ids;
     out += why + "\n";
   }
+  if (small_count > 0) out += small_ones_text(small_count, small_nats);
   return out;
 }
 
@@ -127,7 +160,7 @@ std::string to_text(const abi::Verdict& v, bool color) {
   if (!v.opened_by.empty()) out += " by " + v.opened_by;
   out += "  revision " + std::to_string(v.revision) + (v.final_revision ? " (final)" : "") + "\n";
   for (const auto& n : v.nodes) {
-    out += "    " + padded(percent(n.p), 7, true) + "  " + n.node + "  " + n.top_cause;
+    out += "    " + padded(percent(n.p), 7, true) + "  " + n.node + "  " + short_name(n.top_cause);
     if (n.top_entity != n.node) out += " on " + n.top_entity;
     if (!n.level.empty()) out += "  " + paint.bold(n.level);
     out += "\n";
@@ -167,10 +200,10 @@ std::string to_table_row(const abi::Verdict& v, bool color) {
   for (const auto& h : v.hypotheses) {
     if (!fits(h)) continue;
     p = h.p;
-    because = h.cause;
+    because = short_name(h.cause);
     for (const auto& c : h.contributions) {
       if (c.state != abi::SignalState::kFired || c.nats <= 0) continue;
-      because += (because == h.cause ? ": " : ", ") + c.signal + " on " + c.entity;
+      because += ": " + short_name(c.signal) + " on " + c.entity;
       break;
     }
     break;
@@ -180,8 +213,8 @@ std::string to_table_row(const abi::Verdict& v, bool color) {
   }
   const std::string answer = padded(headline(v), 28);
   const std::string rev = std::to_string(v.revision) + (v.final_revision ? "f" : "");
-  return padded(to_rfc3339(EventTime{v.ts_ns}), 24) + "  " + padded(v.job, 12) + "  " +
-         padded(v.incident_type, 12) + "  " + padded(rev, 5) + "  " +
+  return padded(to_rfc3339(EventTime{v.ts_ns / kNsPerMs * kNsPerMs}), 24) + "  " + padded(v.job, 12) + "  " +
+         padded(short_name(v.incident_type), 12) + "  " + padded(rev, 5) + "  " +
          (bad ? paint.red(answer) : paint.green(answer)) + "  " + padded(percent(p), 7, true) +
          "  " + because;
 }

@@ -31,6 +31,7 @@ Scorer::Scorer(const EvidenceField& field, const CauseGraph& graph)
   }
   plain_fired_.assign(pack_.edges.size() * class_count_, std::nan(""));
   plain_silent_ = plain_fired_;
+  open_silent_.resize(plain_fired_.size());
   last_table_.resize(pack_.edges.size());
 }
 
@@ -178,18 +179,21 @@ double Scorer::fired_nats(const abi::EdgePlan& e, const Span& s, double* lost) c
 
 double Scorer::silent_nats(const abi::EdgePlan& e, abi::ClassId c, int64_t t_ns) const {
   if (e.has_weight) return 0;
-  double share = 1;
+  const size_t at = plain_at(e, c);
   const int64_t now = field_.input().now_ns;
-  if (t_ns + e.lag_hi_ns > now) {  // the window is still open: only what has passed counts
-    const double total = static_cast<double>(e.lag_hi_ns - e.lag_lo_ns);
-    const double passed = static_cast<double>(now - (t_ns + e.lag_lo_ns));
-    share = total > 0 ? std::clamp(passed / total, 0.0, 1.0) : 0.0;
-  } else {
-    double& known = plain_silent_[plain_at(e, c)];
+  if (t_ns + e.lag_hi_ns <= now) {
+    double& known = plain_silent_[at];
     if (known != known) known = round_nats(std::log1p(-strength_of(pack_, e, c)));
     return known;
   }
-  return round_nats(std::log1p(-strength_of(pack_, e, c) * share));
+  OpenSilent& known = open_silent_[at][static_cast<uint64_t>(t_ns) * 0x9E3779B97F4A7C15ull >> 62];
+  if (known.t_ns == t_ns) return known.nats;
+  // The window is still open: only what has passed of it counts.
+  const double total = static_cast<double>(e.lag_hi_ns - e.lag_lo_ns);
+  const double passed = static_cast<double>(now - (t_ns + e.lag_lo_ns));
+  const double share = total > 0 ? std::clamp(passed / total, 0.0, 1.0) : 0.0;
+  known = {t_ns, round_nats(std::log1p(-strength_of(pack_, e, c) * share))};
+  return known.nats;
 }
 
 Scorer::Member Scorer::member_at(const Term& term, uint32_t row, int64_t t_ns) const {

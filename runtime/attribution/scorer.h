@@ -6,6 +6,7 @@
 // of the hypothesis' onset, minus the own term. Borrows the field; not for several threads.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <vector>
@@ -126,6 +127,12 @@ class Scorer {
   // Weights without parents and open windows, which is nearly all of them: NaN until asked.
   mutable std::vector<double> plain_fired_;          // [edge * classes + class]
   mutable std::vector<double> plain_silent_;
+  struct OpenSilent {
+    int64_t t_ns = kNoTimeNs;
+    double nats = 0;
+  };
+  // The same for windows that are still open, which ask for few onsets again and again.
+  mutable std::vector<std::array<OpenSilent, 4>> open_silent_;  // [edge * classes + class]
   size_t class_count_ = 1;
   std::vector<std::pair<const Group*, GroupTable*>> last_table_;  // [edge] unfiltered
   std::map<std::pair<char, SymbolId>, Group> groups_;

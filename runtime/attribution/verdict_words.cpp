@@ -58,7 +58,8 @@ std::string number_text(double v) {
 
 std::string offset_text(int64_t ts_ns, int64_t opened_ns) {
   if (ts_ns == kNoTimeNs) return "-";
-  const int64_t d = ts_ns - opened_ns;
+  // Why: people compare offsets in seconds; JSON keeps the full precision.
+  const int64_t d = (ts_ns - opened_ns) / kNsPerMs * kNsPerMs;
   return d < 0 ? "-" + to_text(Duration{-d}) : "+" + to_text(Duration{d});
 }
 

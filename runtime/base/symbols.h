@@ -74,8 +74,8 @@ struct NameWords {
       middle ^= middle >> 29;
     }
     __extension__ using Wide = unsigned __int128;
-    const Wide product = static_cast<Wide>(middle ^ 0x9E3779B97F4A7C15ull) *
-                         (tail ^ n ^ 0xE7037ED1A0B428DBull);
+    const Wide product =
+        static_cast<Wide>(middle ^ 0x9E3779B97F4A7C15ull) * (tail ^ n ^ 0xE7037ED1A0B428DBull);
     return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
   }
 };

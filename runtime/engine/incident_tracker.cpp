@@ -181,9 +181,13 @@ bool IncidentTracker::holds(abi::ExprId where, const abi::Record& record) const 
 void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t ts_ns,
                            std::string id, std::string symptom, std::string opened_by) {
   for (auto& other : incidents_) {
-    // An incident that was asked for by id is always its own.
-    if (other->plan == &plan && other->job == job && ts_ns <= other->merge_until_ns && id.empty()) {
+    if (other->plan != &plan || other->job != job || ts_ns > other->merge_until_ns) continue;
+    if (id.empty()) {
       mark_dirty(*other, ts_ns);
+      return;
+    }
+    if (!other->closed && !other->asked) {
+      adopt(*other, ts_ns, std::move(id), std::move(symptom));
       return;
     }
   }
@@ -194,6 +198,7 @@ void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t 
   incident->final_ns = ts_ns + plan.settle_ns;
   incident->merge_until_ns = ts_ns + plan.merge_ns;
   incident->next_ns = ts_ns;
+  incident->asked = !id.empty();
   incident->symptom = std::move(symptom);
   incident->opened_by = std::move(opened_by);
   incident->id = !id.empty() ? std::move(id)
@@ -204,6 +209,15 @@ void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t 
   next_due_ns_ = std::min(next_due_ns_, incident->next_ns);
   incidents_.push_back(std::move(incident));
   ++opened_count_;
+}
+
+void IncidentTracker::adopt(Open& incident, int64_t ts_ns, std::string id, std::string symptom) {
+  incident.asked = true;
+  incident.id = std::move(id);
+  if (!symptom.empty()) incident.symptom = std::move(symptom);
+  incident.final_ns = std::max(incident.final_ns, ts_ns + incident.plan->settle_ns);
+  incident.signature.clear();  // the next look is given out, under the new name
+  mark_dirty(incident, ts_ns);
 }
 
 void IncidentTracker::fill_nodes(Open& incident) const {
@@ -286,11 +300,16 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const VerdictSink&
   input.observed_state = &asked;
   collect_evidence(incident, at_ns, input.evidence);
 
-  abi::Verdict verdict = graph_->attribute(input);
   const bool final_revision = at_ns >= incident.final_ns;
+  input.counterfactual = final_revision || incident.revision == 0;
+  abi::Verdict verdict = graph_->attribute(input);
   const std::string signature = signature_of(verdict);
   incident.next_ns = kNever;
   if (!final_revision && incident.revision > 0 && signature == incident.signature) return;
+  if (!input.counterfactual) {
+    input.counterfactual = true;
+    verdict = graph_->attribute(input);
+  }
   ++incident.revision;
   incident.signature = signature;
   incident.closed = final_revision;

@@ -55,6 +55,7 @@ class IncidentTracker {
     int64_t final_ns = 0;
     int64_t merge_until_ns = 0;
     int64_t next_ns = 0;          // when the next evaluation is due; kNever when not dirty
+    bool asked = false;           // its id came from outside (incident.open)
     bool closed = false;          // final revision given; kept for `merge for`
     uint32_t revision = 0;
     uint32_t late_events = 0;
@@ -68,6 +69,8 @@ class IncidentTracker {
   [[nodiscard]] bool holds(abi::ExprId where, const abi::Record& record) const;
   void open(const abi::IncidentPlan& plan, SymbolId job, int64_t ts_ns, std::string id,
             std::string symptom, std::string opened_by);
+  /// A request for an incident that a signal has opened already: one incident, the asked id.
+  void adopt(Open& incident, int64_t ts_ns, std::string id, std::string symptom);
   void mark_dirty(Open& incident, int64_t ts_ns);
   void run_due(int64_t up_to_ns, const VerdictSink& sink);
   void evaluate(Open& incident, int64_t at_ns, const VerdictSink& sink);

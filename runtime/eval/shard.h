@@ -3,9 +3,9 @@
 // Order inside one event: resets, then step and count leaves (features read before their update),
 // then feature updates, then conditions. Timers that are due before the event's time fire first,
 // those due at it after all events of that time.
-// Records are staged: their candidates are found and the states that these touch start loading, some
-// records ahead of their processing, so that the waits for memory overlap. Nothing is visible before
-// flush().
+// Records are staged: their candidates are found, and the states that these touch start loading,
+// some records ahead of their processing, so that the waits for memory overlap. Nothing is visible
+// before flush().
 // Threads: one at a time; shards share only the const Program and Topology.
 #pragma once
 

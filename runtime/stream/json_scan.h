@@ -78,11 +78,16 @@ inline const char* scan_value(const char* p, JsonValue& value) {
     return p + text.size();
   };
   switch (*p) {
-    case '"': return scan_string(p + 1, value);
-    case 't': return word("true", JsonType::kTrue);
-    case 'f': return word("false", JsonType::kFalse);
-    case 'n': return word("null", JsonType::kNull);
-    default: return scan_number(p, value);  // refuses what is no number
+    case '"':
+      return scan_string(p + 1, value);
+    case 't':
+      return word("true", JsonType::kTrue);
+    case 'f':
+      return word("false", JsonType::kFalse);
+    case 'n':
+      return word("null", JsonType::kNull);
+    default:
+      return scan_number(p, value);  // refuses what is no number
   }
 }
 
@@ -90,15 +95,16 @@ inline const char* scan_value(const char* p, JsonValue& value) {
 /// branch on the count: numbers of changing length would be mispredicted.
 inline unsigned scan_digits(const char* p, uint64_t& value) {
   uint64_t word = load8(p) ^ 0x3030303030303030ull;  // digits become 0..9
-  const uint64_t others = (word | ((word & 0x7F7F7F7F7F7F7F7Full) + 0x7676767676767676ull)) &
-                          0x8080808080808080ull;
+  const uint64_t others =
+      (word | ((word & 0x7F7F7F7F7F7F7F7Full) + 0x7676767676767676ull)) & 0x8080808080808080ull;
   const auto bits = static_cast<unsigned>(std::countr_zero(others)) & ~7u;  // 64 when all are
   // Missing digits become leading zeros. Two shifts: one by 64 would be undefined.
   word = word << (32 - bits / 2) << (32 - bits / 2);
   // Source: D. Lemire, "Quickly parsing eight digits" (little-endian pairwise multiply).
   word = word * 10 + (word >> 8);
   value = (((word & 0x000000FF000000FFull) * 0x000F424000000064ull) +
-           (((word >> 16) & 0x000000FF000000FFull) * 0x0000271000000001ull)) >> 32;
+           (((word >> 16) & 0x000000FF000000FFull) * 0x0000271000000001ull)) >>
+          32;
   return bits / 8;
 }
 
@@ -109,8 +115,8 @@ inline const char* scan_integer(const char* p, int64_t& out) {
   unsigned digits = scan_digits(p, value);
   if (digits == 0 || (*p == '0' && digits > 1)) return nullptr;
   if (digits == 8) {
-    constexpr uint64_t kPow10[] = {1,         10,         100,         1'000,      10'000,
-                                   100'000,   1'000'000,  10'000'000,  100'000'000};
+    constexpr uint64_t kPow10[] = {1,       10,        100,        1'000,      10'000,
+                                   100'000, 1'000'000, 10'000'000, 100'000'000};
     uint64_t rest;
     const unsigned more = scan_digits(p + 8, rest);
     if (more == 8) return nullptr;  // perhaps longer

@@ -149,8 +149,7 @@ void LineMatcher::add_atom(size_t atom) {
   anchors_[anchor_index_[index]].push_back(anchor);
 }
 
-inline bool LineMatcher::stands_at(const Anchor& anchor, std::string_view text,
-                                   size_t at) const {
+inline bool LineMatcher::stands_at(const Anchor& anchor, std::string_view text, size_t at) const {
   if (at < anchor.offset || at - anchor.offset + anchor.size > text.size()) return false;
   const size_t start = at - anchor.offset;
   if (start + anchor.window + 8 <= text.size()) {

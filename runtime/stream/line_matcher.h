@@ -5,15 +5,15 @@
 // done after that pass (about 1 ns a byte).
 #pragma once
 
+#include <re2/filtered_re2.h>
+#include <re2/re2.h>
+
 #include <array>
 #include <bitset>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <re2/filtered_re2.h>
-#include <re2/re2.h>
 
 #include "runtime/abi/compiled_pack.h"
 
@@ -24,7 +24,7 @@ class LineMatcher {
   struct Line {
     const abi::DecoderLine* plan = nullptr;
     std::unique_ptr<re2::RE2> pattern;
-    int guard = -1;   // fold patterns: atom that must stand in one of the lines; -1: none known
+    int guard = -1;  // fold patterns: atom that must stand in one of the lines; -1: none known
   };
 
   explicit LineMatcher(const abi::CompiledPack& pack);
@@ -46,11 +46,12 @@ class LineMatcher {
   unsigned fold_max_ = 1;
   re2::FilteredRE2 filter_;
   bool has_filter_ = false;
-  size_t filter_atoms_ = 0;            // atoms below it are the filter's, the rest are guards
-  std::vector<std::string> atoms_;     // lower case
-  std::vector<int> always_;            // lines without any required literal
+  size_t filter_atoms_ = 0;         // atoms below it are the filter's, the rest are guards
+  std::vector<std::string> atoms_;  // lower case
+  std::vector<int> always_;         // lines without any required literal
   /// An atom and where its rarest three bytes stand in it. `word` are up to 8 bytes of it that are
-  /// compared at once: (text | fold) & mask == word, where `fold` has the lower-case bit of letters.
+  /// compared at once: (text | fold) & mask == word, where `fold` has the lower-case bit of
+  /// letters.
   struct Anchor {
     uint64_t word = 0;
     uint64_t fold = 0;
@@ -66,9 +67,9 @@ class LineMatcher {
   }
   [[nodiscard]] bool stands_at(const Anchor& anchor, std::string_view text, size_t at) const;
   void check(uint32_t index, std::string_view text, size_t at, std::vector<int>& atoms) const;
-  std::bitset<65536> starts_;                      // [index_of] three bytes that start a check
-  std::vector<std::vector<Anchor>> anchors_;       // by index below
-  std::vector<uint16_t> anchor_index_;             // [index_of] -> index into anchors_
+  std::bitset<65536> starts_;                 // [index_of] three bytes that start a check
+  std::vector<std::vector<Anchor>> anchors_;  // by index below
+  std::vector<uint16_t> anchor_index_;        // [index_of] -> index into anchors_
 };
 
 }  // namespace reflex::stream

@@ -83,7 +83,7 @@ class LogDecoder::Impl {
     std::string message;
     int64_t ns = 0;
     uint64_t number = 0;
-    uint64_t guards = 0;     // bit i: guard word of fold pattern i stands in it
+    uint64_t guards = 0;  // bit i: guard word of fold pattern i stands in it
     bool consumed = false;
   };
 
@@ -267,7 +267,7 @@ class LogDecoder::Impl {
   bool in_kmsg_ = false;
   std::vector<Recent> recent_;  // ring of fold_max lines; only when a pattern folds
   uint64_t remembered_ = 0;     // lines that were put into it
-  std::string last_matched_;   // for "last message repeated"
+  std::string last_matched_;    // for "last message repeated"
   std::map<std::vector<int>, std::vector<int>> candidates_;  // by atoms
   // Scratch of one line.
   std::string plain_;

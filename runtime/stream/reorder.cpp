@@ -250,10 +250,9 @@ class Reorder::Impl {
         far_.pop();
       }
       if (bucket_.size() > 1) {
-        std::sort(bucket_.begin(), bucket_.end(),
-                  [this](const abi::Record* a, const abi::Record* b) {
-                    return order_.less(*a, *b);
-                  });
+        std::sort(
+            bucket_.begin(), bucket_.end(),
+            [this](const abi::Record* a, const abi::Record* b) { return order_.less(*a, *b); });
       }
       for (abi::Record* record : bucket_) deliver(*record, out);
       base_ = std::max(base_, slot + 1);
@@ -343,8 +342,8 @@ class Reorder::Impl {
   std::deque<abi::Record*> staged_;   // in total order, waiting for their repeats
   std::vector<abi::Record*> late_;
 
-  LiveSlab batch_;                   // that push() is working on
-  SymbolId input_ = kNoSymbol;       // its input
+  LiveSlab batch_;              // that push() is working on
+  SymbolId input_ = kNoSymbol;  // its input
   uint32_t input_index_ = kUnknownSource;
   std::priority_queue<LiveSlab, std::vector<LiveSlab>, std::greater<>> slabs_;
   std::vector<std::shared_ptr<Slab>> retired_;  // of the records of the last call

@@ -93,7 +93,8 @@ bool TemplateReader::store_prefix(const Template& own, abi::Record& record, Slab
   for (size_t i = 0; i < own.kind_step; ++i) {
     const Step& step = own.steps[i];
     switch (step.action) {
-      case Action::kSkip: break;
+      case Action::kSkip:
+        break;
       case Action::kName:
         names_[name++].slot = step.slot;
         record.present |= uint64_t{1} << step.slot;
@@ -166,8 +167,10 @@ const char* TemplateReader::read_rest(const Template& own, const char* p, abi::R
 bool TemplateReader::store(const Step& step, const JsonValue& value, abi::Record& record,
                            Slab& slab) {
   switch (step.action) {
-    case Action::kSkip: return true;
-    case Action::kKind: return false;
+    case Action::kSkip:
+      return true;
+    case Action::kKind:
+      return false;
     case Action::kTime:
       return RecordBuilder::read_time(&value, record.ts_ns) == Reject::kCount;
     case Action::kId:
@@ -258,11 +261,20 @@ bool TemplateReader::plan_step(uint32_t kind, const JsonValue& member, Step& ste
   const int slot = builder_->slot_of(kind, member.key);
   if (slot < 0) {
     switch (member.key) {
-      case kKeyTs: step.action = Action::kTime; return true;
-      case kKeyKind: step.action = Action::kKind; return true;
-      case kKeyId: step.action = Action::kId; return step.is_string;
-      case kKeySource: step.action = Action::kSource; return step.is_string;
-      default: return true;
+      case kKeyTs:
+        step.action = Action::kTime;
+        return true;
+      case kKeyKind:
+        step.action = Action::kKind;
+        return true;
+      case kKeyId:
+        step.action = Action::kId;
+        return step.is_string;
+      case kKeySource:
+        step.action = Action::kSource;
+        return step.is_string;
+      default:
+        return true;
     }
   }
   if (member.key < kFirstFieldKey) return false;  // an envelope member that is a field too

@@ -50,21 +50,22 @@ class TemplateReader {
           _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_loadu_si128(text), _mm_loadu_si128(own))));
       if (size > 16) {
         same |= static_cast<unsigned>(_mm_movemask_epi8(
-                    _mm_cmpeq_epi8(_mm_loadu_si128(text + 1), _mm_loadu_si128(own + 1)))) << 16;
+                    _mm_cmpeq_epi8(_mm_loadu_si128(text + 1), _mm_loadu_si128(own + 1))))
+                << 16;
       }
       return (same & mask) == mask;
     }
   };
   struct Template {
-    std::vector<Step> steps;     // the last one is the end of the line, without a value
+    std::vector<Step> steps;  // the last one is the end of the line, without a value
     size_t kind_step = 0;
-    uint32_t prefix = kNoPrefix; // equal: the same bytes and token types up to the kind
-    uint64_t slots = 0;          // a bit for each slot of a record
-    uint64_t required = 0;       // those that must be present
+    uint32_t prefix = kNoPrefix;  // equal: the same bytes and token types up to the kind
+    uint64_t slots = 0;           // a bit for each slot of a record
+    uint64_t required = 0;        // those that must be present
     unsigned slot_count = 0;
     unsigned unknown = 0;
     unsigned misses = 0;
-    unsigned patience = 0;       // misses before it is learned (again); doubles each time
+    unsigned patience = 0;  // misses before it is learned (again); doubles each time
   };
   struct Name {
     const char* data = nullptr;
@@ -93,10 +94,10 @@ class TemplateReader {
   uint32_t prefix_id(const Template& own);
 
   RecordBuilder* builder_;
-  LocalSymbols* symbols_;                // of the builder
-  std::vector<Template> templates_;      // [kind]
-  const Template* last_ = nullptr;       // of the previous line
-  std::vector<std::vector<Step>> prefixes_;  // [id - 1]
+  LocalSymbols* symbols_;                                        // of the builder
+  std::vector<Template> templates_;                              // [kind]
+  const Template* last_ = nullptr;                               // of the previous line
+  std::vector<std::vector<Step>> prefixes_;                      // [id - 1]
   std::array<JsonValue, PredictiveReader::kMembersMax> tokens_;  // of the prefix
   std::array<Name, PredictiveReader::kMembersMax> names_;        // interned when the line is whole
   size_t name_count_ = 0;

@@ -102,6 +102,13 @@ TEST(Incident, AnIncidentFromOutsideKeepsItsIdAndObeysItsPredicate) {
   EXPECT_EQ(verdicts.front().symptom, "hang");
 }
 
+TEST(Incident, ARequestForAnOpenIncidentGivesItTheAskedId) {
+  const auto verdicts = run(xid(100, "n1", 79) + opened(104, "i1", "hang"));
+  ASSERT_EQ(std::count_if(verdicts.begin(), verdicts.end(), [](auto& v) { return v.final_revision; }), 1);
+  EXPECT_EQ(verdicts.back().incident, "i1");
+  EXPECT_EQ(verdicts.back().ts_ns, 134'000'000'000);  // settles from the request on
+}
+
 TEST(Incident, ContributionsAndPriorSumToTheLogOddsOnTheRealPath) {
   for (const auto& v : run(xid(100, "n1", 79) + xid(110, "n2", 48))) {
     for (const auto& h : v.hypotheses) {

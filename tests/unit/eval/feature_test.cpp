@@ -272,7 +272,6 @@ TEST(Features, EwmaIsTheWeightedSumOfItsSteps) {
 }
 
 TEST(Features, CusumIsTheLargestSuffixExcess) {
-  Probed unused;
   EXPECT_TRUE(rc::check([] {
     Probed p;
     abi::FeaturePlan plan;

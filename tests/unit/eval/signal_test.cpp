@@ -72,6 +72,17 @@ TEST(Captures, JoinsAndUnlessSeeTheFirstEvent) {
   }));
 }
 
+TEST(Sequences, UnlessEndsWithItsLastStep) {
+  Stream s;
+  const auto id = sequence(s, abi::StepMode::kThen, 100);
+  s.b.step(id, abi::StepMode::kThen, s.any(0), s.by_node);
+  s.b.unless(id, s.any(2), s.by_node, 0, 1);
+  // a b c a: c comes after the second step; a c b a: between the first two.
+  s.load({{0, 0, 0, 0, 0}, {1, 1, 0, 0, 0}, {2, 2, 0, 0, 0}, {3, 0, 0, 0, 0},
+          {10, 0, 1, 0, 0}, {11, 2, 1, 0, 0}, {12, 1, 1, 0, 0}, {13, 0, 1, 0, 0}});
+  EXPECT_EQ(fired(s.run(), id), (Fired{{3, s.names[0]}}));
+}
+
 TEST(Sequences, ThenWithToleranceTakesEitherOrder) {
   EXPECT_TRUE(rc::check([] {
     Stream s;

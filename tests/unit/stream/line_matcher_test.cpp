@@ -61,7 +61,8 @@ TEST(LineMatcher, Never_loses_a_match) {
 TEST(LineMatcher, Text_without_any_literal_has_no_candidates) {
   abi::CompiledPack pack;
   const LineMatcher matcher = make_matcher(pack);
-  for (const char* text : {"", "x", "usb 1-14.1: new device", "Xi", "NVRM: Xi d", "killed process"}) {
+  for (const char* text :
+       {"", "x", "usb 1-14.1: new device", "Xi", "NVRM: Xi d", "killed process"}) {
     std::vector<int> atoms;
     std::vector<int> lines;
     matcher.find_atoms(text, atoms);

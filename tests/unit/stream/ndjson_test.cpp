@@ -217,8 +217,10 @@ TEST(Ndjson, Optional_members_and_changing_kinds_keep_their_slots) {
   for (int i = 0; i < 40; ++i) {
     const std::string job = i % 3 == 0 ? R"("job":"j",)" : "";
     text += R"({"ts":5,)" + job + R"("node":"n","kind":"bench.event","code":1})" + "\n";
-    text += R"({"ts":5,"job":"j","node":"n","kind":"nccl.timeout","rank":2,"lost":1})" "\n";
-    text += R"({"ts":5,"kind":"gpu.ecc","node":"n","gpu":null,"total":7})" "\n";
+    text += R"({"ts":5,"job":"j","node":"n","kind":"nccl.timeout","rank":2,"lost":1})"
+            "\n";
+    text += R"({"ts":5,"kind":"gpu.ecc","node":"n","gpu":null,"total":7})"
+            "\n";
   }
   const Decoded out = decode(text);
   ASSERT_EQ(out.events.size(), 120u);
