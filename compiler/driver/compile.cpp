@@ -16,6 +16,7 @@
 #include "compiler/backend/backend.h"
 #include "compiler/parse/parse.h"
 #include "compiler/pass/pipeline.h"
+#include "compiler/sema/phases.h"
 #include "compiler/sema/sema.h"
 
 namespace reflex::compiler {
@@ -311,6 +312,11 @@ Result<std::unique_ptr<Compilation>> compile_text(const std::vector<InMemoryFile
     return found->second;
   });
   return pipeline.run(std::move(packs));
+}
+
+double unit_factor(const std::string& word) {
+  const auto unit = sema::parse_unit(word);
+  return unit ? unit->multiply / unit->divide : 1.0;
 }
 
 }  // namespace reflex::compiler

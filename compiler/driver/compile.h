@@ -51,4 +51,7 @@ Result<std::unique_ptr<Compilation>> compile(const std::vector<std::string>& pat
 Result<std::unique_ptr<Compilation>> compile_text(const std::vector<InMemoryFile>& files,
                                                   const Options& options);
 
+/// What one of a unit word is in the base unit ("GHz" -> 1e9); 1 for an unknown word.
+double unit_factor(const std::string& word);
+
 }  // namespace reflex::compiler

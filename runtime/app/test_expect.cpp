@@ -106,6 +106,8 @@ class Judge {
     const auto signal = signal_named(expect.signal.text);
     if (!signal) return fail(expect.span, fmt::format("no signal '{}'", expect.signal.text));
     const bool timed = expect.at != nullptr;
+    const bool bounded = expect.before != nullptr;
+    const int64_t before = kTestEpochNs + script_offset_ns(expect.before.get());
     const int64_t at = kTestEpochNs + script_offset_ns(expect.at.get());
     const int64_t tolerance =
         expect.tolerance ? expect.tolerance->int_value : kExactNs;
@@ -114,6 +116,7 @@ class Judge {
     for (const auto& f : observed_.firings) {
       if (f.signal != *signal || f.change != abi::FiringChange::kStart) continue;
       if (expect.target && !is_on(f, *expect.target)) continue;
+      if (bounded && f.ts_ns >= before) continue;
       const bool hit = !timed || (expect.negated ? active_at(f, at)
                                                  : std::abs(f.ts_ns - at) <= tolerance);
       found = found || hit;
@@ -130,8 +133,17 @@ class Judge {
 
   /// `expect no S at T`: S has not fired up to T, or no longer holds.
   [[nodiscard]] bool active_at(const abi::Firing& firing, int64_t at) const {
-    const int64_t holds = std::max(pack_.signals[firing.signal].holds_ns, int64_t{0});
-    return firing.ts_ns <= at && (holds == 0 || at <= firing.ts_ns + holds);
+    if (firing.ts_ns > at) return false;
+    const abi::SignalPlan& plan = pack_.signals[firing.signal];
+    if (plan.shape == abi::SignalShape::kCondition) return !ended_by(firing, at);
+    return plan.holds_ns <= 0 || at <= firing.ts_ns + plan.holds_ns;
+  }
+
+  [[nodiscard]] bool ended_by(const abi::Firing& firing, int64_t at) const {
+    return std::any_of(observed_.firings.begin(), observed_.firings.end(), [&](const auto& f) {
+      return f.signal == firing.signal && f.entity == firing.entity &&
+             f.change == abi::FiringChange::kEnd && f.ts_ns >= firing.ts_ns && f.ts_ns <= at;
+    });
   }
 
   [[nodiscard]] const abi::Verdict* final_verdict(const ast::TestDecl::Expect& expect) const {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "compiler/driver/compile.h"
 #include "runtime/base/time.h"
 
 namespace reflex::app {
@@ -15,14 +16,18 @@ using Json = nlohmann::ordered_json;
 
 int64_t repeat_count(const ast::Expr* expr) { return expr ? std::max<int64_t>(1, expr->int_value) : 1; }
 
+/// 1.5 GHz -> 1.5e9: JSON carries numbers in the base unit of the field.
+double in_base_unit(double value, const std::string& unit_text) {
+  return unit_text.empty() ? value : value * compiler::unit_factor(unit_text);
+}
+
 /// A literal of the script as the JSON value that a monitoring system would send.
 Json json_of(const ast::Expr& expr) {
   switch (expr.kind) {
     case ast::ExprKind::kInt:
-      if (expr.unit_text == "%") return static_cast<double>(expr.int_value) / 100.0;
-      return expr.int_value;
-    case ast::ExprKind::kReal:
-      return expr.unit_text == "%" ? expr.real_value / 100.0 : expr.real_value;
+      if (expr.unit_text.empty()) return expr.int_value;
+      return in_base_unit(static_cast<double>(expr.int_value), expr.unit_text);
+    case ast::ExprKind::kReal: return in_base_unit(expr.real_value, expr.unit_text);
     case ast::ExprKind::kDuration:
       return static_cast<double>(expr.int_value) / static_cast<double>(kNsPerSecond);
     case ast::ExprKind::kBool: return expr.int_value != 0;
@@ -84,7 +89,25 @@ class Builder {
     for (const auto& target : job.nodes) {
       for (auto& node : expand_target(target)) entry.nodes.push_back(std::move(node));
     }
-    script_.jobs.push_back(std::move(entry));
+    // A job that starts within the script says so, as a scheduler would; one without a time was
+    // there all along.
+    if (job.at) add_job_event("job.start", job, entry, at(job.at.get()));
+    if (job.to) add_job_event("job.end", job, entry, at(job.to.get()));
+    if (!job.at) script_.jobs.push_back(std::move(entry));
+  }
+
+  void add_job_event(const char* kind, const ast::TestDecl::Job& job, const ScriptJob& entry,
+                     int64_t ts_ns) {
+    Json line;
+    line["ts"] = to_rfc3339(EventTime{ts_ns});
+    line["kind"] = kind;
+    line["job"] = entry.name;
+    if (kind == std::string_view("job.start")) line["nodes"] = entry.nodes;
+    ScriptItem item;
+    item.ts_ns = ts_ns;
+    item.span = job.span;
+    item.text = line.dump() + "\n";
+    script_.items.push_back(std::move(item));
   }
 
   Status add_event(const ast::TestDecl::Event& event) {
@@ -149,6 +172,11 @@ class Builder {
                        [&](const auto& job) { return job.name.text == name; });
   }
 
+  static bool has_field(const abi::KindSchema& kind, std::string_view name) {
+    return std::any_of(kind.fields.begin(), kind.fields.end(),
+                       [&](const abi::FieldSchema& f) { return f.name == name; });
+  }
+
   /// The field that the part after '/' names: the first key besides node and job.
   static std::string sub_field(const abi::KindSchema& kind) {
     for (const auto& field : kind.fields) {
@@ -166,10 +194,15 @@ class Builder {
     Json base;
     base["ts"] = to_rfc3339(EventTime{ts_ns});
     base["kind"] = event.kind.text;
-    for (const auto& [name, value] : event.fields) base[name.text] = json_of(*value);
+    for (const auto& [name, value] : event.fields) {
+      // Fields that are called like the envelope are spelled with `_` in JSON.
+      const bool envelope = name.text == "kind" || name.text == "ts";
+      base[envelope ? name.text + "_" : name.text] = json_of(*value);
+    }
     std::vector<Json> lines;
     for (const auto& target : event.targets) {
-      if (is_job(target.base) && !target.ranged && target.sub.empty()) {
+      const bool only_jobs = !has_field(*kind, "node") && has_field(*kind, "job");
+      if ((is_job(target.base) || only_jobs) && !target.ranged && target.sub.empty()) {
         base["job"] = target.base;
         for (auto& line : lines) line["job"] = target.base;
         continue;

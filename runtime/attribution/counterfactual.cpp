@@ -20,7 +20,7 @@ class Search {
  public:
   Search(const abi::CompiledPack& pack, const CauseGraph& graph, const EvidenceField& field,
          Scorer& scorer, const Ranking& ranking)
-      : pack_(pack), graph_(graph), field_(field), ranking_(ranking) {
+      : pack_(pack), graph_(graph), field_(field), scorer_(scorer), ranking_(ranking) {
     const Candidate& top = ranking.candidates[0];
     terms_ = scorer.fired_terms(top);
     for (const auto& t : terms_) {
@@ -78,7 +78,7 @@ class Search {
       for (size_t i = 0; i < skip.size(); ++i) skip[i] |= marks_[at][i];
     }
     const EvidenceField without(pack_, graph_, field_.input(), skip, &field_);
-    Scorer scorer(without, graph_);
+    Scorer scorer(without, graph_, &scorer_);
     const Ranking r = rank(without, graph_, scorer, 1);
     if (r.same_answer(ranking_) || out.size() >= kTiesMax) return;
     abi::Counterfactual found;
@@ -90,6 +90,7 @@ class Search {
   const abi::CompiledPack& pack_;
   const CauseGraph& graph_;
   const EvidenceField& field_;
+  const Scorer& scorer_;
   const Ranking& ranking_;
   std::vector<Scorer::FiredTerm> terms_;
   std::vector<std::vector<uint8_t>> marks_;

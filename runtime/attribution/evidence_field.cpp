@@ -59,11 +59,12 @@ EvidenceField::EvidenceField(const abi::CompiledPack& pack, const CauseGraph& gr
   if (same_nodes) {
     rows_ = same_nodes->rows_;
     row_of_symbol_ = same_nodes->row_of_symbol_;
-    for (size_t i = 0; i < signals_.size(); ++i) {
-      signals_[i].observed = same_nodes->signals_[i].observed;
-    }
+    observed_ = same_nodes->observed_;
   } else {
     add_rows();
+    observed_ = std::make_shared<Observed>();
+    observed_->on_row.assign(signals_.size() * rows_.size(), 0);
+    observed_->on_any.assign(signals_.size(), 0);
   }
   add_spans(skip);
   add_parents(graph);
@@ -209,17 +210,18 @@ std::span<const Span> EvidenceField::spans(abi::SignalId signal, uint32_t row) c
 
 bool EvidenceField::observed(abi::SignalId signal, uint32_t row) const {
   if (row == kNoNode) {  // a job or rack signal reports when any node of the job does
-    for (uint32_t i = 0; i < rows_.size(); ++i) {
-      if (rows_[i].view->in_job && observed(signal, i)) return true;
+    uint8_t& any = observed_->on_any[signal];
+    for (uint32_t i = 0; any == 0 && i < rows_.size(); ++i) {
+      if (rows_[i].view->in_job && observed(signal, i)) any = 2;
     }
-    return false;
+    if (any == 0) any = 1;
+    return any == 2;
   }
-  auto& cache = signals_[signal].observed;
-  if (cache.empty()) cache.assign(rows_.size(), 0);
-  if (cache[row] == 0) {
-    cache[row] = input_.observed(input_.observed_state, signal, rows_[row].view->node) ? 2 : 1;
+  uint8_t& known = observed_->on_row[signal * rows_.size() + row];
+  if (known == 0) {
+    known = input_.observed(input_.observed_state, signal, rows_[row].view->node) ? 2 : 1;
   }
-  return cache[row] == 2;
+  return known == 2;
 }
 
 const Span* EvidenceField::parent_on(const abi::EdgePlan& e, const Span& child,

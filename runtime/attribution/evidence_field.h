@@ -8,6 +8,7 @@
 // Cost: O(E log E) for E episodes; observed() is asked at most once per (signal, node).
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -88,7 +89,6 @@ class EvidenceField {
       uint32_t span[2];
     };
     std::vector<Prefix> prefix;
-    mutable std::vector<uint8_t> observed;  // [row] 0 not asked, 1 no, 2 yes
   };
 
   void add_rows();
@@ -107,6 +107,12 @@ class EvidenceField {
   std::vector<Row> rows_;
   std::vector<uint8_t> by_node_;
   std::vector<uint32_t> row_of_symbol_;
+  // Answers of Input::observed, shared by fields of the same input: 0 not asked, 1 no, 2 yes.
+  struct Observed {
+    std::vector<uint8_t> on_row;  // [signal * rows + row]
+    std::vector<uint8_t> on_any;  // [signal] on any node of the job
+  };
+  std::shared_ptr<Observed> observed_;
   std::vector<SignalSpans> signals_;
 };
 

@@ -58,7 +58,10 @@ class Ranker {
     co_.assign(field_.rows().size(), 0);
     co_odds_.assign(field_.rows().size(), 0);
     if (r_.candidates.empty() || r_.candidates[0].log_odds <= 0) return;
-    const double bar = logit(plan().confirm);
+    // Why the shift: that something is wrong is what the first culprit explains; a further fault
+    // stands against "nothing more is wrong", whose prior odds are 1, not `unexplained`.
+    const double shift = std::log(plan().unexplained_prior);
+    const double bar = logit(plan().confirm) - shift;
     // Residual odds never exceed the odds of a candidate: the rest cannot pass.
     std::vector<Candidate> rivals;
     for (const Candidate& c : r_.candidates) {
@@ -68,7 +71,7 @@ class Ranker {
       }
     }
     if (rivals.empty()) return;
-    Scorer residual(field_, graph_);
+    Scorer residual(field_, graph_, &scorer_);
     Candidate active = r_.candidates[0];
     for (size_t round = 0; round < kCulpritsMax && !rivals.empty(); ++round) {
       residual.activate(active);
@@ -81,7 +84,7 @@ class Ranker {
         return before(a, b);
       });
       co_[active.row] = 1;
-      co_odds_[active.row] = active.log_odds;
+      co_odds_[active.row] = active.log_odds + shift;
       std::erase_if(rivals, [&](const Candidate& c) { return c.row == active.row; });
     }
   }
@@ -178,16 +181,24 @@ class Ranker {
     }
   }
 
+  /// A prior alone is no reason to send anybody anywhere: some fired signal must speak for it.
+  bool speaks_for(const Candidate& c) {
+    const auto terms = scorer_.fired_terms(c);
+    return std::any_of(terms.begin(), terms.end(), [](const auto& t) { return t.nats > 0; });
+  }
+
   void answer() {
     std::vector<uint32_t> confirmed, suspected;
     for (uint32_t row = 0; row < r_.node_p.size(); ++row) {
-      if (r_.node_p[row] >= plan().confirm) confirmed.push_back(row);
-      else if (r_.node_p[row] >= plan().suspect) suspected.push_back(row);
+      if (r_.node_p[row] < plan().suspect) continue;
+      if (!speaks_for(r_.candidates[r_.node_best[row]])) continue;
+      (r_.node_p[row] >= plan().confirm ? confirmed : suspected).push_back(row);
     }
     double best_external = 0;
     for (size_t i = 0; i < r_.candidates.size(); ++i) {
       const Candidate& c = r_.candidates[i];
       if (c.row != kNoNode || r_.p[i] < plan().suspect || r_.p[i] <= best_external) continue;
+      if (!speaks_for(c)) continue;
       best_external = r_.p[i];
       const std::string entity = field_.entity_text(c.entity);
       r_.external = field_.pack().causes[c.cause].name + (entity.empty() ? "" : " on " + entity);

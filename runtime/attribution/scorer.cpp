@@ -23,20 +23,33 @@ int64_t shifted(const Span& s, const abi::EdgePlan& e) {
 
 double round_nats(double nats) { return std::nearbyint(nats * 0x1p32) * 0x1p-32; }
 
-Scorer::Scorer(const EvidenceField& field, const CauseGraph& graph)
+Scorer::Scorer(const EvidenceField& field, const CauseGraph& graph, const Scorer* known)
     : field_(field), graph_(graph), pack_(field.pack()) {
+  last_table_.resize(pack_.edges.size());
+  if (known) {
+    leaks_ = known->leaks_;
+    plain_fired_ = known->plain_fired_;
+    plain_silent_ = known->plain_silent_;
+    open_silent_ = known->open_silent_;
+    class_slot_ = known->class_slot_;
+    class_count_ = known->class_count_;
+    return;
+  }
   for (const abi::EdgePlan& e : pack_.edges) leaks_.push_back(leak_of(pack_, e));
+  // Slot 0 is class 0, which entities without a node are scored with.
+  class_slot_.assign(std::max<size_t>(pack_.classes.size(), 1), 0);
   for (const auto& row : field.rows()) {
-    class_count_ = std::max<size_t>(class_count_, row.view->hw_class + 1u);
+    const size_t c = row.view->hw_class;
+    if (c >= class_slot_.size()) class_slot_.resize(c + 1, 0);
+    if (c != 0 && class_slot_[c] == 0) class_slot_[c] = static_cast<uint16_t>(class_count_++);
   }
   plain_fired_.assign(pack_.edges.size() * class_count_, std::nan(""));
   plain_silent_ = plain_fired_;
   open_silent_.resize(plain_fired_.size());
-  last_table_.resize(pack_.edges.size());
 }
 
 size_t Scorer::plain_at(const abi::EdgePlan& e, abi::ClassId c) const {
-  return static_cast<size_t>(&e - pack_.edges.data()) * class_count_ + c;
+  return static_cast<size_t>(&e - pack_.edges.data()) * class_count_ + class_slot_[c];
 }
 
 Scorer::~Scorer() = default;

@@ -40,7 +40,8 @@ double round_nats(double nats);
 
 class Scorer {
  public:
-  Scorer(const EvidenceField& field, const CauseGraph& graph);
+  /// `known`: a scorer of the same incident and time, whose plain weights are taken over.
+  Scorer(const EvidenceField& field, const CauseGraph& graph, const Scorer* known = nullptr);
   ~Scorer();
 
   /// Makes an accepted hypothesis a parent of its children; what it explains for the larger part
@@ -133,6 +134,7 @@ class Scorer {
   };
   // The same for windows that are still open, which ask for few onsets again and again.
   mutable std::vector<std::array<OpenSilent, 4>> open_silent_;  // [edge * classes + class]
+  std::vector<uint16_t> class_slot_;                 // [hw_class] -> dense index of those in use
   size_t class_count_ = 1;
   std::vector<std::pair<const Group*, GroupTable*>> last_table_;  // [edge] unfiltered
   std::map<std::pair<char, SymbolId>, Group> groups_;

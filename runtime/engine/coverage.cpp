@@ -2,15 +2,20 @@
 #include "runtime/engine/coverage.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "runtime/base/time.h"
 
 namespace reflex::engine {
+namespace {
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+}  // namespace
 
 Coverage::Coverage(std::shared_ptr<const abi::CompiledPack> pack)
     : pack_(std::move(pack)),
       decoded_kind_(pack_->kinds.size(), 0),
-      structured_since_(pack_->kinds.size(), kNoTimeNs) {
+      structured_since_(pack_->kinds.size(), kNoTimeNs),
+      signal_since_(pack_->signals.size(), kNever) {
   for (const auto& decoder : pack_->decoders) {
     for (const auto& line : decoder.lines) {
       if (!line.ignore) decoded_kind_[line.kind] = 1;
@@ -27,18 +32,36 @@ void Coverage::add_gap(SymbolId node, int64_t from_ns, int64_t to_ns) {
 void Coverage::saw(const abi::Record& record, bool from_log) {
   if (from_log) return;
   int64_t& since = structured_since_[record.kind];
-  if (since == kNoTimeNs || record.ts_ns < since) since = record.ts_ns;
+  if (since != kNoTimeNs && record.ts_ns >= since) return;
+  since = record.ts_ns;
+  refresh_signals();
+}
+
+// Runs once a kind: asking is far more frequent than a kind's first event.
+void Coverage::refresh_signals() {
+  for (size_t s = 0; s < signal_since_.size(); ++s) {
+    int64_t since = kNoTimeNs;
+    for (const abi::KindId kind : pack_->signals[s].kinds) {
+      const int64_t k = structured_since_[kind];
+      since = std::max(since, k == kNoTimeNs ? kNever : k);
+    }
+    signal_since_[s] = since;
+  }
+}
+
+bool Coverage::in_gap(SymbolId node, int64_t at_ns) const {
+  if (gaps_.empty()) return false;
+  const auto gap = gaps_.find(node);
+  if (gap == gaps_.end()) return false;
+  return std::any_of(gap->second.begin(), gap->second.end(), [&](const Gap& g) {
+    return g.from_ns <= at_ns && at_ns < g.to_ns;
+  });
 }
 
 bool Coverage::observed(abi::SignalId signal, SymbolId node, int64_t at_ns) const {
-  const auto gap = gaps_.find(node);
-  if (gap != gaps_.end()) {
-    const bool inside = std::any_of(gap->second.begin(), gap->second.end(), [&](const Gap& g) {
-      return g.from_ns <= at_ns && at_ns < g.to_ns;
-    });
-    if (inside) return false;
-  }
-  if (all_) return true;
+  if (in_gap(node, at_ns)) return false;
+  if (all_ || signal_since_[signal] <= at_ns) return true;
+  if (logged_.empty()) return false;
   const bool has_log = logged_.contains(node);
   const auto& kinds = pack_->signals[signal].kinds;
   return std::all_of(kinds.begin(), kinds.end(), [&](abi::KindId kind) {

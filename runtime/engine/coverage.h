@@ -27,6 +27,8 @@ class Coverage {
   /// A record of a structured stream; `from_log` records do not count.
   void saw(const abi::Record& record, bool from_log);
 
+  /// Whether the node's sources are declared silent at a time.
+  [[nodiscard]] bool in_gap(SymbolId node, int64_t at_ns) const;
   [[nodiscard]] bool observed(abi::SignalId signal, SymbolId node, int64_t at_ns) const;
 
  private:
@@ -37,7 +39,9 @@ class Coverage {
   std::shared_ptr<const abi::CompiledPack> pack_;
   bool all_ = false;
   std::vector<uint8_t> decoded_kind_;       // [KindId]: some decoder makes it
+  void refresh_signals();
   std::vector<int64_t> structured_since_;   // [KindId], kNoTimeNs = never
+  std::vector<int64_t> signal_since_;       // [SignalId] all its kinds are structured; kNever
   std::unordered_map<SymbolId, bool> logged_;
   std::unordered_map<SymbolId, std::vector<Gap>> gaps_;
 };

@@ -29,6 +29,12 @@ Engine::Engine(std::shared_ptr<const abi::CompiledPack> pack,
   eval_options.near_misses = options.near_misses;
   signals_ = std::make_unique<eval::SignalEngine>(pack_, topology_, eval_options);
   incidents_ = std::make_unique<IncidentTracker>(pack_, std::move(graph), topology_, coverage_);
+  for (const auto& signal : pack_->signals) {
+    const auto& steps = signal.sequence.steps;
+    tells_absence_.push_back(std::any_of(steps.begin(), steps.end(), [](const abi::StepPlan& s) {
+      return s.mode == abi::StepMode::kAbsent;
+    }));
+  }
   for (const auto& plan : pack_->incidents) {
     for (const abi::KindId kind : plan.open_kinds) opens_incident_[kind] = 1;
   }
@@ -49,7 +55,17 @@ void Engine::process(std::span<const abi::Record* const> records, int64_t waterm
   deliver(open_records, watermark_ns);
 }
 
+void Engine::drop_unobserved_absences() {
+  std::erase_if(firings_, [&](const abi::Firing& f) {
+    if (!tells_absence_[f.signal] || f.phase != abi::FiringPhase::kTimer) return false;
+    if (pack_->entity_kinds[f.entity.kind].keys.front() != "node") return false;
+    const auto node = static_cast<SymbolId>(f.entity.values[0]);
+    return coverage_.in_gap(node, f.ts_ns);
+  });
+}
+
 void Engine::deliver(const std::vector<const abi::Record*>& open_records, int64_t watermark_ns) {
+  drop_unobserved_absences();
   if (sinks_.firing) {
     for (const auto& firing : firings_) sinks_.firing(firing);
   }

@@ -62,6 +62,8 @@ class Engine {
   Engine(std::shared_ptr<const abi::CompiledPack> pack,
          std::shared_ptr<const attribution::Graph> graph, const EngineOptions& options,
          EngineSinks sinks);
+  /// Nothing seen from a source that is silent is no absence (A5): such firings are dropped.
+  void drop_unobserved_absences();
   void deliver(const std::vector<const abi::Record*>& open_records, int64_t watermark_ns);
 
   std::shared_ptr<const abi::CompiledPack> pack_;
@@ -72,6 +74,7 @@ class Engine {
   std::unique_ptr<IncidentTracker> incidents_;
   std::vector<SymbolId> log_sources_;
   std::vector<uint8_t> opens_incident_;   // [KindId]
+  std::vector<uint8_t> tells_absence_;    // [SignalId]: has a `then absent` step
   std::vector<abi::Firing> firings_;      // reused
   int64_t last_ts_ns_ = kNoTimeNs;
 };

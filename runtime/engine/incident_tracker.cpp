@@ -301,15 +301,11 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const VerdictSink&
   collect_evidence(incident, at_ns, input.evidence);
 
   const bool final_revision = at_ns >= incident.final_ns;
-  input.counterfactual = final_revision || incident.revision == 0;
+  input.counterfactual = final_revision;  // a first verdict must be fast; nobody acts on its rivals
   abi::Verdict verdict = graph_->attribute(input);
   const std::string signature = signature_of(verdict);
   incident.next_ns = kNever;
   if (!final_revision && incident.revision > 0 && signature == incident.signature) return;
-  if (!input.counterfactual) {
-    input.counterfactual = true;
-    verdict = graph_->attribute(input);
-  }
   ++incident.revision;
   incident.signature = signature;
   incident.closed = final_revision;

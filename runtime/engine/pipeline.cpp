@@ -232,8 +232,12 @@ void Run::evaluate(const stream::Released& released) {
   size_t end = all.size();
   while (end > 0 && all[end - 1]->ts_ns > options_.until_ns) --end;
   const size_t step = std::max<size_t>(1, options_.batch_events);
-  for (size_t begin = 0; begin < end; begin += step) {
-    const auto slice = all.subspan(begin, std::min(step, end - begin));
+  for (size_t begin = 0; begin < end;) {
+    // A stamp is never split: topology of one stamp holds for all of its events.
+    size_t stop = std::min(begin + step, end);
+    while (stop < end && all[stop]->ts_ns == all[stop - 1]->ts_ns) ++stop;
+    const auto slice = all.subspan(begin, stop - begin);
+    begin = stop;
     if (summary_.first_ts_ns == kNoTimeNs) summary_.first_ts_ns = slice.front()->ts_ns;
     pace(slice.back()->ts_ns);
     engine_.process(slice, slice.back()->ts_ns);
