@@ -34,8 +34,8 @@ constexpr std::array<Conversion, 8> kInts{{{"u8", 0, 255},
                                            {"i16", -32768, 32767},
                                            {"i32", -2147483648LL, 2147483647},
                                            {"i64", INT64_MIN, INT64_MAX}}};
-constexpr std::array<std::pair<std::string_view, double>, 6> kTimes{
-    {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"minutes", 60e9}, {"hours", 3600e9}}};
+constexpr std::array<std::pair<std::string_view, double>, 5> kTimes{
+    {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"minutes", 60e9}, {"hours", 3600e9}}};
 
 /// (?<name>..) -> (?P<name>..), the only spelling that this RE2 knows. Lookbehind (?<= and (?<!
 /// is left alone and refused by RE2.
@@ -170,6 +170,10 @@ bool LineBuilder::call(const Expr& e, const abi::FieldSchema& f, DecoderAssign& 
     return need(f.type.scalar == Scalar::kQuantity && f.type.unit == unit->type.unit);
   }
   auto& diag = s.report(Id::kUnknownFunction, e.span, "no conversion '" + fn + "'");
+  if (fn == "ns") {  // no log prints them; a scale of 1 in the plan means text such as "45s"
+    diag.help = "durations are read with us(), ms(), s(), minutes() or hours()";
+    return false;
+  }
   std::vector<std::string> names{"hex", "gpu_at", "words", "f64"};
   for (const Conversion& c : kInts) names.emplace_back(c.name);
   for (const auto& [name, scale] : kTimes) names.emplace_back(name);

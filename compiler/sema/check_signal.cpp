@@ -105,6 +105,7 @@ int64_t horizon_of(const SignalPlan& p) {
 uint32_t bytes_of(const SignalPlan& p) {
   constexpr uint32_t kKeyBytes = 64;
   constexpr uint32_t kTimesExact = 64;
+  constexpr uint64_t kKeptBytes = 256;  // a kept event of an unless: a record of some 20 fields
   uint64_t bytes = kKeyBytes;
   bytes += (p.sequence.guards.size() + p.count.guards.size()) * 16;
   if (p.shape == SignalShape::kSequence) {
@@ -113,6 +114,9 @@ uint32_t bytes_of(const SignalPlan& p) {
       const uint64_t partials =
           p.sequence.keep == abi::KeepMode::kAll ? p.sequence.partials_max : 1;
       bytes += partials * (32 + steps * 24 + p.sequence.capture_count * 16ull);
+    }
+    for (const auto& u : p.sequence.unless) {
+      if (u.deferred && !u.shared) bytes += u.kept_max * kKeptBytes;
     }
   } else if (p.shape == SignalShape::kCount) {
     const uint64_t times = p.count.exact_max > 0 ? p.count.exact_max : kTimesExact * 2;

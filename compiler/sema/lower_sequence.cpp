@@ -1,7 +1,8 @@
 // Sequences (A5): steps, captures and joins, unless, absent, none-guards.
 //
 // A step's predicate is split into its conjuncts: those that read fields of other steps become the
-// join (evaluated per partial match), the rest the leaf (evaluated once per event).
+// join (evaluated per partial match), the rest the leaf (evaluated once per event). An unless that
+// cannot be judged when its event comes is deferred (abi::UnlessPlan).
 #include <algorithm>
 
 #include "compiler/sema/phases.h"
@@ -37,10 +38,15 @@ struct Builder {
   Env env_of(uint32_t kind, const ast::Name& variable);
   Split split(const Env& env, uint32_t kind, const ast::Expr* where);
   void note_equality(const NodePtr& n, uint32_t kind, Split& out) const;
-  bool known_before(const NodePtr& join, uint32_t before_step);
+  [[nodiscard]] std::optional<uint16_t> last_step_read(const NodePtr& n) const;
+  void join_entity_parts(Split& parts) const;
+  bool no_features(const NodePtr& n);
+  bool defer(Split& parts, const ast::Unless& d, uint32_t kind, abi::UnlessPlan& out);
+  bool between(const ast::Unless& d, abi::UnlessPlan& out);
   void step(size_t index);
   void unless(size_t index);
   void spans();
+  void deferred_windows();
   void assign_captures();
 };
 
@@ -175,27 +181,76 @@ void Builder::step(size_t index) {
   seq().steps.push_back(std::move(out));
 }
 
-/// The fields of a step are known only once it has happened: a cancelling event between a and b
-/// cannot be compared with b.
-bool Builder::known_before(const NodePtr& join, uint32_t before_step) {
-  if (join->op == ir::Op::kCapture) {
-    const uint32_t step = captures.entries[join->index].step;
-    if (step < before_step) return true;
-    const std::string& name = c.decl.steps[step].variable.text;
-    auto& d = s.report(Id::kNotHere, join->span,
-                       "the event comes before step '" + name + "': its fields are not known yet");
-    d.help = "compare with a field of an earlier step";
-    return false;
+/// The last step whose fields `n` reads; nothing when it reads none.
+std::optional<uint16_t> Builder::last_step_read(const NodePtr& n) const {
+  std::optional<uint16_t> last;
+  if (n == nullptr) return last;
+  if (n->op == ir::Op::kCapture) {
+    last = static_cast<uint16_t>(captures.entries[n->index].step);
   }
-  for (const NodePtr& a : join->args) {
-    if (!known_before(a, before_step)) return false;
+  for (const NodePtr& a : n->args) {
+    if (const auto inner = last_step_read(a)) last = std::max(last.value_or(0), *inner);
   }
-  return true;
+  return last;
 }
 
-void Builder::unless(size_t index) {
-  const ast::Unless& d = c.decl.unless[index];
-  const auto kind = pattern_kind(d.pattern);
+/// Parts that read the entity or its class cannot be decided where there is no entity.
+void Builder::join_entity_parts(Split& parts) const {
+  if (!parts.leaf) return;
+  std::vector<NodePtr> all;
+  conjuncts(parts.leaf, all);
+  std::vector<NodePtr> leaf;
+  std::vector<NodePtr> join;
+  for (const NodePtr& part : all) {
+    const bool entity = reads(part, ir::Op::kEntityKey) || reads(part, ir::Op::kParam);
+    (entity ? join : leaf).push_back(part);
+  }
+  if (parts.join) conjuncts(parts.join, join);
+  parts.leaf = conjunction(leaf);
+  parts.join = conjunction(join);
+}
+
+/// What is judged later than it happened cannot read features: they would be those of later.
+bool Builder::no_features(const NodePtr& n) {
+  if (n == nullptr) return true;
+  if (n->op == ir::Op::kFeature || n->op == ir::Op::kPeers) {
+    auto& d = s.report(Id::kNotHere, n->span,
+                       "the event is compared with a step only when that step has come: a feature "
+                       "would have its later value");
+    d.help = "compare with fields of the event and of the steps";
+    return false;
+  }
+  return std::all_of(n->args.begin(), n->args.end(),
+                     [&](const NodePtr& a) { return no_features(a); });
+}
+
+/// Whether the event can be judged when it comes. If not, it is kept: when it has no key of the
+/// signal, when it is compared with a step after `after_step`, or when the order of the two steps
+/// is open (`then ~2s`).
+bool Builder::defer(Split& parts, const ast::Unless& d, uint32_t kind, abi::UnlessPlan& out) {
+  auto key = derive_key(s, kind, c.entity, d.pattern.kind.span, false, &parts.joined);
+  if (!key) {
+    join_entity_parts(parts);
+    if (!parts.join) {  // related to nothing: reports that
+      derive_key(s, kind, c.entity, d.pattern.kind.span, true, &parts.joined);
+      return false;
+    }
+    out.shared = true;
+  } else {
+    out.key = *key;
+  }
+  const uint16_t last = last_step_read(parts.join).value_or(0);
+  out.at_close = last > out.after_step;
+  for (uint16_t i = out.after_step + 1u; i <= out.before_step; ++i) {
+    if (c.decl.steps[i].mode == ast::Step::Mode::kThenEither) out.at_close = true;
+  }
+  out.check_step = std::max(last, out.before_step);
+  out.deferred = out.shared || out.at_close;
+  if (!out.deferred) return true;
+  return no_features(parts.join) && (!out.shared || no_features(parts.leaf));
+}
+
+bool Builder::between(const ast::Unless& d, abi::UnlessPlan& out) {
   auto step_of = [&](const ast::Name& name, uint16_t otherwise) {
     if (name.empty()) return otherwise;
     std::vector<std::string> names;
@@ -208,7 +263,6 @@ void Builder::unless(size_t index) {
     ok = false;
     return otherwise;
   };
-  abi::UnlessPlan out;
   const auto last = static_cast<uint16_t>(c.decl.steps.empty() ? 0 : c.decl.steps.size() - 1);
   out.after_step = step_of(d.between_first, 0);
   out.before_step = step_of(d.between_second, last);
@@ -216,6 +270,14 @@ void Builder::unless(size_t index) {
     s.report(Id::kBadSequence, d.span, "`between` must name an earlier and a later step");
     ok = false;
   }
+  return ok;
+}
+
+void Builder::unless(size_t index) {
+  const ast::Unless& d = c.decl.unless[index];
+  const auto kind = pattern_kind(d.pattern);
+  abi::UnlessPlan out;
+  const bool placed = between(d, out);
   if (!kind) {
     ok = false;
     return;
@@ -229,18 +291,16 @@ void Builder::unless(size_t index) {
       env.steps.push_back({st.variable.text, step_kinds[i], static_cast<uint32_t>(i)});
     }
   }
-  const Split parts = split(env, *kind, d.pattern.where.get());
-  if (parts.join && !known_before(parts.join, out.before_step)) ok = false;
-  const auto key = derive_key(s, *kind, c.entity, d.pattern.kind.span, true, &parts.joined);
-  if (!parts.ok || !key) {
+  Split parts = split(env, *kind, d.pattern.where.get());
+  if (!placed || !parts.ok || !defer(parts, d, *kind, out)) {
     ok = false;
     return;
   }
-  out.key = *key;
   const std::string name = c.name + ".unless" + std::to_string(index);
   out.leaf = intern_leaf(s, *kind, parts.leaf, c.entity, name, d.span);
   if (parts.join) out.join = emit(s, parts.join, name + ".join");
-  listen(s, plan, *kind);
+  // Coverage of a signal on node asks each of its kinds for the node; this one has none.
+  if (!out.shared) listen(s, plan, *kind);
   seq().unless.push_back(std::move(out));
 }
 
@@ -282,6 +342,15 @@ void Builder::spans() {
   }
 }
 
+/// How long after its event a deferred unless may still be asked for.
+void Builder::deferred_windows() {
+  int64_t window = seq().within_ns;
+  for (const StepPlan& st : seq().steps) window += st.absent_ns;
+  for (abi::UnlessPlan& u : seq().unless) {
+    if (u.deferred) u.window_ns = window;
+  }
+}
+
 void Builder::assign_captures() {
   seq().capture_count = static_cast<uint16_t>(captures.entries.size());
   for (uint16_t i = 0; i < captures.entries.size(); ++i) {
@@ -300,6 +369,7 @@ bool lower_sequence(State& s, const SignalContext& c, abi::SignalPlan& plan) {
   if (!lower_guards(s, c, plan.sequence.guards)) b.ok = false;
   for (const abi::NoneGuard& g : plan.sequence.guards) plan.kinds.push_back(g.kind);
   if (!b.ok) return false;
+  b.deferred_windows();
   b.assign_captures();
   const SequencePlan& q = plan.sequence;
   for (uint32_t i = 0; i < q.steps.size(); ++i) {

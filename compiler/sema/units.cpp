@@ -21,8 +21,9 @@ struct Row {
   double divide;
 };
 
-// Source: SI and IEC 80000-13 prefixes; network rates are decimal as vendors print them.
-constexpr std::array<Row, 46> kRows{{
+// Source: SI and IEC 80000-13 prefixes; network rates are decimal as vendors print them. Small b is
+// bit, B is byte: B/s, kB/s .. TB/s are not words here but bytes per time, as every X/s.
+constexpr std::array<Row, 43> kRows{{
     {"celsius", Unit::kCelsius, 1, 1},
     {"C", Unit::kCelsius, 1, 1},
     {"watt", Unit::kWatt, 1, 1},
@@ -57,9 +58,6 @@ constexpr std::array<Row, 46> kRows{{
     {"Gb/s", Unit::kBitPerSecond, 1e9, 1},
     {"Gbps", Unit::kBitPerSecond, 1e9, 1},
     {"Mbps", Unit::kBitPerSecond, 1e6, 1},
-    {"B/s", Unit::kBitPerSecond, 8, 1},
-    {"MB/s", Unit::kBitPerSecond, 8e6, 1},
-    {"GB/s", Unit::kBitPerSecond, 8e9, 1},
     {"%", Unit::kRatio, 1, 100},
     {"percent", Unit::kRatio, 1, 100},
     {"ratio", Unit::kRatio, 1, 1},

@@ -204,6 +204,14 @@ struct UnlessPlan {
   uint16_t after_step = 0;     // cancels strictly between these two steps
   uint16_t before_step = 1;
   ExprId join = kNone32;
+  /// Deferred: the event cannot be judged when it comes, so it is kept for `window_ns`, at most
+  /// kept_max events (for each key, or in all when `shared`), and judged later.
+  bool deferred = false;
+  bool shared = false;         // the event has no key of the signal: `key` has no parts
+  bool at_close = false;       // the join reads steps after after_step: judged when check_step
+  uint16_t check_step = 0;     //   matches, else by after_step alone, as if it came just in time
+  int64_t window_ns = 0;
+  uint32_t kept_max = 256;
 };
 
 /// `and none KIND where P in the last D`: checked when the rest of the signal matches.

@@ -203,7 +203,8 @@ void print_notices(const std::vector<std::string>& notices, const CommonFlags& c
 }
 
 void print_summary(const engine::PipelineSummary& summary, const engine::Engine& engine,
-                   const Output& output, double seconds, const CommonFlags& common) {
+                   const abi::LimitsPlan& limits, const Output& output, double seconds,
+                   const CommonFlags& common) {
   const auto& c = summary.counters;
   std::string levels;
   for (const auto& [level, count] : output.by_level()) {
@@ -227,6 +228,10 @@ void print_summary(const engine::PipelineSummary& summary, const engine::Engine&
   const auto counters = engine.counters();
   if (counters.evictions > 0) {
     print_note(common, fmt::format("{} keys evicted by the pack's `keys` limit", counters.evictions));
+  }
+  if (counters.state_bytes > limits.state_bytes_max) {
+    print_note(common, fmt::format("state took {} MiB, more than the packs' `state` limit of {} MiB",
+                                   counters.state_bytes >> 20, limits.state_bytes_max >> 20));
   }
 }
 
@@ -309,7 +314,7 @@ class Runner {
     for (const auto& node : engine_->topology().ambiguous_nodes()) {
       print_note(common_, fmt::format("node {} matches two profiles; bound to their common base", node));
     }
-    print_summary(summary.value(), *engine_, output_,
+    print_summary(summary.value(), *engine_, pack_->limits, output_,
                   std::chrono::duration<double>(Clock::now() - began).count(), common_);
     const bool found = output_.finals() > output_.by_level_count("none");
     return flags_.fail_on == "verdict" && found ? kFindings : kOk;

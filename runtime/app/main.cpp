@@ -1,6 +1,9 @@
 // The `reflex` command line. The only folder that links compiler and engine together.
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -41,12 +44,25 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+/// A file that a bug report can carry (B2): what was asked and what went wrong.
+static void write_report(int argc, char** argv, const char* what) {
+  const std::string path = fmt::format("reflex-report-{}.txt", getpid());
+  std::FILE* file = std::fopen(path.c_str(), "w");
+  if (!file) return;
+  fmt::print(file, "reflex {}\nerror: {}\narguments:", reflex::engine::kEngineVersion, what);
+  for (int i = 1; i < argc; ++i) fmt::print(file, " {}", argv[i]);
+  fmt::print(file, "\n");
+  std::fclose(file);
+  std::fprintf(stderr, "reflex: report written to %s\n", path.c_str());
+}
+
 int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {
     // Exceptions do not cross folders; one that arrives here is a bug of ours (B2: exit 4).
     std::fprintf(stderr, "reflex: internal error: %s (please report)\n", error.what());
+    write_report(argc, argv, error.what());
     return reflex::app::kInternal;
   }
 }

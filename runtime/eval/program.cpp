@@ -242,12 +242,16 @@ void Program::build_stages() {
       global = global || (e != abi::kNone32 && pack_->exprs[e].reads_peers);
     }
     global_signal_[s] = global ? 1 : 0;
+    for (const auto& unless : plan.sequence.unless) {
+      if (unless.shared && !global) keys_[unless.kind].to_all_shards = true;
+    }
   }
 }
 
 bool Program::resolve(const KeySlot& slot, const abi::Record& record, SymbolId node,
                       topology::HostState& host, std::array<uint64_t, 3>& out) const {
   out = {};
+  if (slot.plan.parts.empty()) return false;
   for (size_t i = 0; i < slot.plan.parts.size() && i < 3; ++i) {
     const auto& part = slot.plan.parts[i];
     uint64_t value = 0;

@@ -1,7 +1,8 @@
 // Program: what a CompiledPack means for evaluation, prepared once and shared by all shards.
 //
 // KeySlot = one way in which events of a kind yield the key of an entity kind; all owners of a
-// kind's leaves with the same way share it, so a key is resolved once per event. Resolving happens
+// kind's leaves with the same way share it, so a key is resolved once per event. A shared `unless`
+// has a slot without parts, at which there is never an entity. Resolving happens
 // in the sequential stage; shards get dense entity indices by slot number.
 // Also here: constant parts of the calling contract (class parameters, evaluators by class).
 #pragma once
@@ -27,6 +28,7 @@ struct KeySlot {
 struct KindKeys {
   std::vector<KeySlot> slots;
   int node_field = -1;      // the field that names the record's node
+  bool to_all_shards = false;  // a shared `unless` of a node-keyed signal listens to the kind
 };
 
 class Program {

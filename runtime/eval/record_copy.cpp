@@ -25,6 +25,7 @@ RecordCopy::RecordCopy(const abi::Record& record, const abi::KindSchema& schema)
     if (form(i) == abi::SlotForm::kArray) total += array_words(record.array(i));
   }
   bytes_ = std::make_unique<uint64_t[]>(total);
+  size_ = total * sizeof(uint64_t);
   std::memcpy(bytes_.get(), &record, sizeof(abi::Record) + size_t{record.slot_count} * 8);
   auto* copy = reinterpret_cast<abi::Record*>(bytes_.get());
   uint64_t* next = bytes_.get() + head;

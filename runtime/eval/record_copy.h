@@ -16,9 +16,11 @@ class RecordCopy {
   [[nodiscard]] const abi::Record& record() const {
     return *reinterpret_cast<const abi::Record*>(bytes_.get());
   }
+  [[nodiscard]] uint64_t bytes() const { return size_; }
 
  private:
   std::unique_ptr<uint64_t[]> bytes_;
+  uint64_t size_ = 0;
 };
 
 }  // namespace reflex::eval

@@ -12,7 +12,7 @@ bool plain(const abi::StepPlan& step) { return step.captures.empty() && step.joi
 }  // namespace
 
 SequenceStates::SequenceStates(ShardCore& core, StateArena& arena, GuardStates& guards)
-    : core_(core), arena_(arena), guards_(guards) {
+    : core_(core), arena_(arena), guards_(guards), deferred_(core) {
   plans_.resize(core.pack.signals.size());
   included_.resize(core.pack.signals.size());
 }
@@ -50,6 +50,7 @@ SequenceStates::Form SequenceStates::add(abi::SignalId signal) {
   } else if (plan.form == Form::kGeneral) {
     plan.states = static_cast<uint32_t>(states_.size());
     states_.emplace_back();
+    plan.deferred = deferred_.add(signal);
   }
   return plan.form;
 }
@@ -106,6 +107,21 @@ void SequenceStates::drop_expired(abi::SignalId signal, State& state, EntityInde
   });
 }
 
+void SequenceStates::drop_overtaken(abi::SignalId signal, State& state, EntityIndex entity) {
+  for (auto p = state.partials.begin(); p != state.partials.end();) {
+    const bool gone =
+        deferred_.overtaken(signal, {p->matched, p->orders, p->captures}, entity, p->judged);
+    p = gone ? state.partials.erase(p) : p + 1;
+  }
+}
+
+bool SequenceStates::closed_by(abi::SignalId signal, const Partial& partial, uint16_t step,
+                               const abi::Record& record, EntityIndex entity) {
+  Partial trial = partial;
+  take(core_.pack.signals[signal].sequence.steps[step], step, record, trial);
+  return deferred_.closes(signal, step, {trial.matched, trial.orders, trial.captures}, entity);
+}
+
 void SequenceStates::take(const abi::StepPlan& step, uint16_t number, const abi::Record& record,
                           Partial& partial) {
   if (partial.orders.size() <= number) partial.orders.resize(number + size_t{1});
@@ -137,7 +153,8 @@ bool SequenceStates::settle(abi::SignalId signal, Partial& partial, State& state
     const auto found = std::find_if(state.early.begin(), state.early.end(), [&](const Early& e) {
       const abi::Record& r = e.record.record();
       return e.step == number && r.order != exclude_order &&
-             can_advance(core_.pack.signals[signal], partial, number, r, entity);
+             can_advance(core_.pack.signals[signal], partial, number, r, entity) &&
+             !(plans_[signal].deferred && closed_by(signal, partial, number, r, entity));
     });
     if (found == state.early.end()) return false;
     take(next, number, found->record.record(), partial);
@@ -222,6 +239,8 @@ void SequenceStates::on_step(abi::SignalId signal, uint16_t step, const EventVie
   const abi::SequencePlan& seq = plan.sequence;
   const abi::Record& record = *event.record;
   State& state = state_of(signal, entity);
+  const bool deferred = plans_[signal].deferred;
+  if (deferred) drop_overtaken(signal, state, entity);
   if (seq.steps[step].mode == StepMode::kAbsent) {
     on_absent_event(signal, step, record, entity, state);
     return;
@@ -235,6 +254,11 @@ void SequenceStates::on_step(abi::SignalId signal, uint16_t step, const EventVie
   for (size_t i = 0; i < state.partials.size();) {
     if (!can_advance(plan, state.partials[i], step, record, entity)) {
       ++i;
+      continue;
+    }
+    if (deferred && closed_by(signal, state.partials[i], step, record, entity)) {
+      // Cancelled: no near miss, and the event may complete another one.
+      state.partials.erase(state.partials.begin() + static_cast<std::ptrdiff_t>(i));
       continue;
     }
     advanced = true;
@@ -276,6 +300,10 @@ void SequenceStates::on_unless(abi::SignalId signal, uint16_t unless, const Even
   const abi::SignalPlan& plan = core_.pack.signals[signal];
   const abi::UnlessPlan& u = plan.sequence.unless[unless];
   const abi::Record& record = *event.record;
+  if (u.deferred) {
+    deferred_.keep(signal, unless, record, entity);
+    return;
+  }
   std::erase_if(state_of(signal, entity).partials, [&](const Partial& p) {
     if (p.matched <= u.after_step || p.matched > u.before_step) return false;
     if (u.after_step >= p.orders.size() || p.orders[u.after_step] >= record.order) return false;
@@ -325,6 +353,7 @@ void SequenceStates::on_timer(const Timer& timer) {
     return;
   }
   State& state = state_of(signal, timer.entity);
+  if (plan.deferred) drop_overtaken(signal, state, timer.entity);
   if (timer.tag == 0) {  // only to record near misses in time
     drop_expired(signal, state, timer.entity, timer.deadline_ns + 1);
     return;
@@ -333,6 +362,11 @@ void SequenceStates::on_timer(const Timer& timer) {
     return p.tag == timer.tag && p.deadline_ns != 0;
   });
   if (at == state.partials.end()) return;
+  if (plan.deferred && deferred_.closes(signal, static_cast<uint16_t>(at->matched),
+                                        {at->matched, at->orders, at->captures}, timer.entity)) {
+    state.partials.erase(at);
+    return;
+  }
   at->deadline_ns = 0;
   ++at->matched;
   const uint64_t order = at->orders.back();
@@ -354,6 +388,7 @@ void SequenceStates::reset_entity(abi::EntityKindId kind, EntityIndex entity, ui
     if (included_[s] == 0 || core_.pack.signals[s].entity_kind != kind) continue;
     const Plan& plan = plans_[s];
     if (plan.form == Form::kGeneral) states_[plan.states].reset(entity);
+    if (plan.deferred) deferred_.reset_entity(s, entity);
     if (plan.form == Form::kLatestPair || plan.form == Form::kAbsentPair) {
       refs_[plan.states].reset(entity);
     }
@@ -370,7 +405,7 @@ uint64_t SequenceStates::bytes() const {
   uint64_t total = 0;
   for (const auto& s : states_) total += s.bytes();
   for (const auto& r : refs_) total += r.bytes();
-  return total;
+  return total + deferred_.bytes();
 }
 
 }  // namespace reflex::eval

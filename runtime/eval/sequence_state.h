@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/eval/deferred_unless.h"
 #include "runtime/eval/guard_state.h"
 #include "runtime/eval/record_copy.h"
 #include "runtime/eval/shard_core.h"
@@ -85,6 +86,7 @@ class SequenceStates {
   struct Plan {
     Form form = Form::kGeneral;
     bool strict = false;
+    bool deferred = false; // has a deferred unless
     uint32_t live_max = 1;
     uint32_t lane = 0;
     int64_t within_ns = 0;
@@ -99,6 +101,7 @@ class SequenceStates {
     int64_t last_ns = 0;
     int64_t deadline_ns = 0;       // of the absence it waits for
     uint64_t start_order = 0;
+    uint64_t judged = 0;           // see DeferredUnless::overtaken
     std::vector<uint64_t> orders;  // [step]
     std::vector<abi::EventRef> refs;
     std::vector<abi::Value> captures;
@@ -126,6 +129,11 @@ class SequenceStates {
                 uint64_t order, abi::FiringPhase phase);
   void drop_expired(abi::SignalId signal, State& state, EntityIndex entity, int64_t now_ns);
   void miss(abi::SignalId signal, const Partial& partial, EntityIndex entity);
+  /// Cancels what deferred unlesses decided meanwhile; the first thing at an event or timer.
+  void drop_overtaken(abi::SignalId signal, State& state, EntityIndex entity);
+  /// With `record` as its step `step`, would a deferred unless cancel the match?
+  bool closed_by(abi::SignalId signal, const Partial& partial, uint16_t step,
+                 const abi::Record& record, EntityIndex entity);
   void on_absent_event(abi::SignalId signal, uint16_t step, const abi::Record& record,
                        EntityIndex entity, State& state);
   [[nodiscard]] State& state_of(abi::SignalId signal, EntityIndex entity) {
@@ -135,6 +143,7 @@ class SequenceStates {
   ShardCore& core_;
   StateArena& arena_;
   GuardStates& guards_;
+  DeferredUnless deferred_;
   bool refs_on_ = true;
   std::vector<Plan> plans_;                 // [SignalId]
   std::vector<uint8_t> included_;           // [SignalId]

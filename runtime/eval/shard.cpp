@@ -181,7 +181,7 @@ void Shard::hit(const Leaf& leaf, const EventView& event) {
   for (uint32_t i = leaf.targets_begin; i < leaf.targets_end; ++i) {
     const Target& t = targets_[i];
     const EntityIndex entity = event.ids[t.key];
-    if (entity == kNoEntity) continue;
+    if (entity == kNoEntity && t.use != Use::kUnlessShared) continue;
     switch (t.use) {
       case Use::kSingle:
         sequences_.on_single(t.plan, event, entity);
@@ -200,6 +200,7 @@ void Shard::hit(const Leaf& leaf, const EventView& event) {
         pending_.push_back({t.plan, t.sub, t.key, 0});
         break;
       case Use::kUnless:
+      case Use::kUnlessShared:
         pending_.push_back({t.plan, t.sub, t.key, 1});
         break;
       case Use::kGuard:

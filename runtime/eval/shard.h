@@ -48,7 +48,7 @@ class Shard {
  private:
   enum class Use : uint8_t {
     kSingle, kPairFirst, kPairSecond, kAbsentArm, kAbsentCancel, kCountRing, kCountGeneral,
-    kStep, kUnless, kGuard, kFeature, kCondition,
+    kStep, kUnless, kGuard, kFeature, kCondition, kUnlessShared,
   };
   struct Target {
     Use use = Use::kSingle;

@@ -87,7 +87,10 @@ bool Shard::build_target(abi::LeafId leaf, const abi::LeafOwner& owner, Target& 
         case SequenceStates::Form::kGeneral: out.use = Use::kStep; break;
       }
       break;
-    case abi::OwnerKind::kSequenceUnless: out.use = Use::kUnless; break;
+    case abi::OwnerKind::kSequenceUnless:
+      out.use = pack.signals[owner.owner].sequence.unless[owner.sub].shared ? Use::kUnlessShared
+                                                                            : Use::kUnless;
+      break;
     case abi::OwnerKind::kSignalGuard: out.use = Use::kGuard; break;
     case abi::OwnerKind::kCount: {
       const CountStates::Entry entry = count_entries_[owner.owner];
@@ -213,7 +216,7 @@ uint8_t Shard::read_slot(abi::KindId kind, uint8_t prefer, abi::EntityKindId wan
   const auto& keys = pack.entity_kinds[want].keys;
   int first = -1;
   for (size_t i = 0; i < slots.size(); ++i) {
-    if (slots[i].entity_kind != want) continue;
+    if (slots[i].entity_kind != want || slots[i].plan.parts.empty()) continue;
     if (first < 0) first = static_cast<int>(i);
     bool same = true;
     for (size_t k = 0; k < keys.size() && same; ++k) {

@@ -72,6 +72,7 @@ class ShardCore {
   FeatureStore* features = nullptr;
   TimerQueue timers;
   Counters counters;
+  uint64_t shared_unless_dropped = 0;  // as unless_dropped, of stores that every node shard has
   std::vector<abi::Firing> firings;
   std::vector<NearMiss> near_misses;
   topology::HostState host;

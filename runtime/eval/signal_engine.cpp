@@ -150,6 +150,12 @@ class SignalEngine::Impl {
                         ids_.begin() + static_cast<std::ptrdiff_t>(keys.slots.size()));
       if (global) tasks_.back().push_back({record, offset, 0, kNoEntity});
       if (!nodes) continue;
+      if (keys.to_all_shards) {
+        for (unsigned i = 0; i < node_shards_; ++i) {
+          tasks_[i].push_back({record, offset, 0, kNoEntity});
+        }
+        continue;
+      }
       uint64_t sent = 0;
       for (size_t i = 0; i < keys.slots.size(); ++i) {
         if (ids_[i] == kNoEntity) continue;
@@ -283,7 +289,13 @@ Counters SignalEngine::counters() const {
     total.evaluations += c.evaluations;
     total.leaf_hits += c.leaf_hits;
     total.partials_dropped += c.partials_dropped;
+    total.unless_dropped += c.unless_dropped;
     total.state_bytes += shard->bytes();
+  }
+  // Every node shard drops the same shared ones: those of the first stand for all.
+  total.unless_dropped += impl_->shards_.front()->core().shared_unless_dropped;
+  if (impl_->shards_.size() > 1) {
+    total.unless_dropped += impl_->shards_.back()->core().shared_unless_dropped;
   }
   for (uint64_t n : firings_by_signal()) total.firings += n;
   for (const auto& table : impl_->program_.tables()) total.keys += table.size();

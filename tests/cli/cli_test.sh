@@ -332,6 +332,13 @@ expect "the README's first rule" 0 '1 passed, 0 failed' "$reflex" test first \
 expect "the README's dump" 0 'ecc_burst' "$reflex" check first --emit ir ecc_burst \
   --profiles "$root/hwprofiles"
 
+# ---- the language reference: all its examples together are one pack that compiles and passes
+
+mkdir -p reference
+awk '/^```rfx$/ {on = 1; next} /^```$/ {on = 0} on' "$root/grammar/LANGUAGE.md" >reference/pack.rfx
+expect "the examples of LANGUAGE.md" 0 'passed, 0 failed' "$reflex" test reference --matrix \
+  --profiles reference
+
 # ---- the real packs
 
 if [[ -d $root/rules/std ]]; then
