@@ -13,7 +13,7 @@ endfunction()
 
 reflex_test(base_test unit unit/base reflex_abi)
 reflex_test(parse_test unit unit/parse reflex_parse)
-reflex_test(sema_test unit unit/sema reflex_driver)
+reflex_test(sema_test unit unit/sema reflex_driver reflex_eval)
 reflex_test(backend_test unit unit/backend reflex_interp reflex_jit rapidcheck)
 reflex_test(stream_test unit unit/stream reflex_stream rapidcheck)
 reflex_test(topology_test unit unit/topology reflex_topology)

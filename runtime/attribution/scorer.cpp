@@ -19,6 +19,14 @@ int64_t shifted(const Span& s, const abi::EdgePlan& e) {
   return s.onset_ns - std::clamp<int64_t>(0, e.lag_lo_ns, std::max(e.lag_lo_ns, e.lag_hi_ns));
 }
 
+bool shares_key(const abi::CompiledPack& pack, const abi::EdgePlan& e) {
+  const auto& cause = pack.entity_kinds[pack.causes[e.cause].entity_kind].keys;
+  const auto& signal = pack.entity_kinds[pack.signals[e.to].entity_kind].keys;
+  return std::any_of(cause.begin(), cause.end(), [&](const std::string& key) {
+    return std::find(signal.begin(), signal.end(), key) != signal.end();
+  });
+}
+
 }  // namespace
 
 double round_nats(double nats) { return std::nearbyint(nats * 0x1p32) * 0x1p-32; }
@@ -28,6 +36,7 @@ Scorer::Scorer(const EvidenceField& field, const CauseGraph& graph, const Scorer
   last_table_.resize(pack_.edges.size());
   if (known) {
     leaks_ = known->leaks_;
+    shares_key_ = known->shares_key_;
     plain_fired_ = known->plain_fired_;
     plain_silent_ = known->plain_silent_;
     open_silent_ = known->open_silent_;
@@ -35,7 +44,10 @@ Scorer::Scorer(const EvidenceField& field, const CauseGraph& graph, const Scorer
     class_count_ = known->class_count_;
     return;
   }
-  for (const abi::EdgePlan& e : pack_.edges) leaks_.push_back(leak_of(pack_, e));
+  for (const abi::EdgePlan& e : pack_.edges) {
+    leaks_.push_back(leak_of(pack_, e));
+    shares_key_.push_back(!e.from_signal && shares_key(pack_, e));
+  }
   // Slot 0 is class 0, which entities without a node are scored with.
   class_slot_.assign(std::max<size_t>(pack_.classes.size(), 1), 0);
   for (const auto& row : field.rows()) {
@@ -113,7 +125,8 @@ void Scorer::resolve(const Candidate& c, Term& term) {
   if (!term.group) return;
   term.reach = Term::Reach::kGroup;
   term.minus_own = c.row != kNoNode && term.edge->scope == abi::Scope::kPeers;
-  if (c.row == kNoNode) term.filter = &c.entity;
+  const auto edge = static_cast<size_t>(term.edge - pack_.edges.data());
+  if (c.row == kNoNode && shares_key_[edge]) term.filter = &c.entity;
 }
 
 std::vector<Scorer::Term> Scorer::terms(const Candidate& c, bool with_tables) {
@@ -436,24 +449,22 @@ Scorer::GroupTable* Scorer::table(const Term& term) {
     double nats, lost;
   };
   std::vector<Piece> pieces;
-  const auto all = field_.spans(e.to);
-  for (size_t i = 0; i < all.size();) {
-    const uint32_t row = all[i].node;
+  std::vector<int64_t> cuts;
+  // By the group's members, not by all episodes: a job has hundreds of racks.
+  for (uint32_t row : term.group->rows) {
     pieces.clear();
-    for (; i < all.size() && all[i].node == row; ++i) {
-      if (!contains(*term.group, row)) continue;
-      if (term.filter && !field_.compatible(*term.filter, field_.evidence(all[i]).entity)) continue;
+    for (const Span& s : field_.spans(e.to, row)) {
+      if (term.filter && !field_.compatible(*term.filter, field_.evidence(s).entity)) continue;
       double lost = 0;
-      const double nats = fired_nats(e, all[i], &lost);
-      pieces.push_back(
-          {all[i].onset_ns - e.lag_hi_ns, all[i].last_ns - e.lag_lo_ns + 1, nats, lost});
-      const int64_t t = shifted(all[i], e);
+      const double nats = fired_nats(e, s, &lost);
+      pieces.push_back({s.onset_ns - e.lag_hi_ns, s.last_ns - e.lag_lo_ns + 1, nats, lost});
+      const int64_t t = shifted(s, e);
       if (g.earliest_onset_ns == kNoTimeNs || t < g.earliest_onset_ns) g.earliest_onset_ns = t;
     }
     if (pieces.empty()) continue;
     const uint32_t k = g.class_index(class_of(row));
     const int32_t seen = field_.observed(e.to, row) ? 1 : 0;
-    std::vector<int64_t> cuts;
+    cuts.clear();
     for (const Piece& p : pieces) cuts.push_back(p.from), cuts.push_back(p.to);
     if (pieces.size() > 1) {
       std::sort(cuts.begin(), cuts.end());

@@ -125,6 +125,9 @@ class Scorer {
   const CauseGraph& graph_;
   const abi::CompiledPack& pack_;
   std::vector<double> leaks_;                        // [edge]
+  // [edge]: cause and signal have a key in common. Without one there is nothing to filter by, and
+  // all entities of an external cause share one table (625 switches of a job, not 625 tables).
+  std::vector<uint8_t> shares_key_;
   // Weights without parents and open windows, which is nearly all of them: NaN until asked.
   mutable std::vector<double> plain_fired_;          // [edge * classes + class]
   mutable std::vector<double> plain_silent_;

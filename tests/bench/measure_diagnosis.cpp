@@ -32,8 +32,8 @@ nic_port causes watchdog p 0.9 lag -30s .. 15m scope peers
 host_memory causes corrected p 0.6 lag -24h .. 10m scope self
 host_memory causes watchdog p 0.9 lag -30s .. 15m scope peers
 tor_switch causes link_down p 0.9 lag -5s .. 5m scope tor
-tor_switch causes watchdog p 0.9 lag -30s .. 15m scope job
-software_bug causes watchdog p 0.95 lag -30s .. 15m scope job
+tor_switch causes watchdog p 0.9 lag -30s .. 15m scope tor
+software_bug causes watchdog p 0.9 lag -30s .. 15m scope job
 incident job_hang on job { opens on watchdog  settle 30s  merge for 10m }
 )";
 
@@ -97,18 +97,22 @@ Result<DiagnosisTimes> measure_diagnosis(uint32_t node_count, uint32_t repeats) 
   const auto& pack = compiled.value().pack;
   auto graph = attribution::Graph::build(pack);
   if (!graph.ok()) return graph.error();
-  const attribution::Input input = make_input(*pack, node_count);
+  attribution::Input input = make_input(*pack, node_count);
   std::vector<double> times_ms;
+  std::vector<double> final_ms;
   DiagnosisTimes out;
-  for (uint32_t i = 0; i < repeats; ++i) {
+  for (uint32_t i = 0; i < 2 * repeats; ++i) {
+    input.counterfactual = i % 2 == 1;
     const double begin = wall_seconds();
     const abi::Verdict verdict = graph.value()->attribute(input);
-    times_ms.push_back((wall_seconds() - begin) * 1e3);
+    (input.counterfactual ? final_ms : times_ms).push_back((wall_seconds() - begin) * 1e3);
     out.answer = verdict.culprits.empty() ? verdict.level : verdict.culprits.front();
   }
   std::sort(times_ms.begin(), times_ms.end());
   out.median_ms = times_ms[times_ms.size() / 2];
   out.worst_ms = times_ms.back();
+  std::sort(final_ms.begin(), final_ms.end());
+  out.final_median_ms = final_ms[final_ms.size() / 2];
   return out;
 }
 

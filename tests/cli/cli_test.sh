@@ -337,7 +337,7 @@ expect "the README's dump" 0 'ecc_burst' "$reflex" check first --emit ir ecc_bur
 mkdir -p reference
 awk '/^```rfx$/ {on = 1; next} /^```$/ {on = 0} on' "$root/grammar/LANGUAGE.md" >reference/pack.rfx
 expect "the examples of LANGUAGE.md" 0 'passed, 0 failed' "$reflex" test reference --matrix \
-  --profiles reference
+  --profiles "$root/hwprofiles"
 
 # ---- the real packs
 

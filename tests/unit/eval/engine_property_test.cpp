@@ -281,6 +281,13 @@ void add_everything(Stream& s) {
   s.plan(id).count.threshold_constant = 2;
   s.plan(id).count.each = true;
   s.b.count_input(id, s.any(0), s.by_gpu);
+  // Kind c says nothing about the node: it reaches every shard.
+  const auto cancelled = add_pair(s, abi::StepMode::kThen, abi::KeepMode::kEarliest, 10);
+  s.b.unless(cancelled, s.any(2), {}, 0, 1);
+  abi::UnlessPlan& unless = s.plan(cancelled).sequence.unless[0];
+  unless.deferred = unless.shared = true;
+  unless.check_step = 1;
+  unless.window_ns = 10 * kSec;
 }
 
 TEST(Determinism, ThreadsAndBatchesGiveTheSameFirings) {

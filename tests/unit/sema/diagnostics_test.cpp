@@ -159,10 +159,21 @@ const Case kCases[] = {
      "signal s on (node, gpu) { e: gpu.temp where e.value > peers(job).median } incident i on node "
      "{ opens on s }",
      "R313", "peers(job).median", ""},
-    {"unless_reads_later_step",
-     "signal s on node within 1m { a: gpu.xid then b: gpu.ecc unless c: gpu.throttle where c.gpu "
-     "== b.gpu between a and b }" READ("s"),
-     "R313", "b.gpu", "compare with a field of an earlier step"},
+    {"kept_unless_reads_a_feature",
+     "feature f on node = since(node.heartbeat) signal s on node within 1m { a: gpu.xid then b: "
+     "nccl.timeout unless c: job.ended where c.job == b.job and f > 2m between a and b }" READ("s"),
+     "R313", "f", "compare with fields of the event and of the steps"},
+    {"unless_fan_out",
+     "signal s on node within 1m { a: gpu.xid then b: gpu.ecc unless c: job.ended where c.reason "
+     "== \"done\" between a and b }" READ("s"),
+     "R301", "job.ended", "keep the signal on a key that the kind has, or add the key to the kind"},
+    {"byte_rate_is_no_bit_rate",
+     "signal s on (node, nic) { e: nic.state where e.speed > 5 GB/s }" READ("s"), "R106",
+     "e.speed > 5 GB/s", ""},
+    {"no_nanoseconds",
+     "decoder d for text { line /(?<job>j) (?<n>\\d+)/ -> nccl.timeout { job = job waited = ns(n) } "
+     "}",
+     "R111", "ns(n)", "durations are read with us(), ms(), s(), minutes() or hours()"},
     {"bad_regex", "decoder d for text { line /(a/ -> gpu.xid { } }", "R314", "/(a/", ""},
     {"peers_alone",
      "signal s on (node, gpu) { when 3 celsius < peers(job).median } incident i on node { opens on "
