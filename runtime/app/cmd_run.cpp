@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 
 #include <fmt/format.h>
@@ -39,6 +40,33 @@ struct RunFlags {
   bool timings = false;
   bool no_progress = false;
 };
+
+/// Refuses what would lose data: an output that is one of the inputs, an input given twice.
+Status check_files(const RunFlags& flags) {
+  std::vector<std::string> inputs = flags.events;
+  for (const auto& log : flags.logs) inputs.push_back(log.substr(log.find('=') + 1));
+  const size_t streams = inputs.size();
+  inputs.insert(inputs.end(), flags.inventories.begin(), flags.inventories.end());
+  inputs.insert(inputs.end(), flags.load.packs.begin(), flags.load.packs.end());
+  const auto same = [](const std::string& a, const std::string& b) {
+    std::error_code none;
+    return a == b || std::filesystem::equivalent(a, b, none);
+  };
+  for (size_t i = 0; i < streams; ++i) {
+    for (size_t j = i + 1; j < streams; ++j) {
+      if (same(inputs[i], inputs[j])) return Error{fmt::format("{} is given twice", inputs[j])};
+    }
+  }
+  for (const std::string& output : {flags.output, flags.rejects}) {
+    if (output.empty()) continue;
+    for (const auto& input : inputs) {
+      if (same(output, input)) {
+        return Error{fmt::format("{} is an input; writing to it would destroy it", output)};
+      }
+    }
+  }
+  return ok_status();
+}
 
 /// Where verdicts go: a file, stdout as NDJSON, or a table on a terminal.
 class Output {
@@ -259,6 +287,7 @@ class Runner {
   }
 
   int prepare() {
+    if (auto status = check_files(flags_); !status.ok()) return fail(status.error());
     if (auto status = output_.open(); !status.ok()) return fail(status.error());
     if (!flags_.rejects.empty()) {
       rejects_.reset(std::fopen(flags_.rejects.c_str(), "w"));

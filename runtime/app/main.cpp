@@ -1,9 +1,11 @@
 // The `reflex` command line. The only folder that links compiler and engine together.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -56,9 +58,28 @@ static void write_report(int argc, char** argv, const char* what) {
   std::fprintf(stderr, "reflex: report written to %s\n", path.c_str());
 }
 
+/// A closed standard stream must not become the first file that is opened.
+static void open_standard_streams() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) < 0) return;
+  }
+}
+
+/// Data that did not reach standard output is an error, however late it shows.
+static int with_output_checked(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::fprintf(stderr, "reflex: error: writing to standard output failed\n");
+  return reflex::app::kUsage;
+}
+
 int main(int argc, char** argv) {
+  open_standard_streams();
   try {
-    return run(argc, argv);
+    return with_output_checked(run(argc, argv));
+  } catch (const std::system_error& error) {
+    // fmt::print says so when a stream cannot be written.
+    std::fprintf(stderr, "reflex: error: %s\n", error.what());
+    return reflex::app::kUsage;
   } catch (const std::exception& error) {
     // Exceptions do not cross folders; one that arrives here is a bug of ours (B2: exit 4).
     std::fprintf(stderr, "reflex: internal error: %s (please report)\n", error.what());

@@ -46,6 +46,9 @@ Json json_of(const ast::Expr& expr) {
   }
 }
 
+// Why: a test is a story, not a load test; a mistyped repeat must not take the machine's memory.
+constexpr size_t kItemsMax = 200'000;
+
 class Builder {
  public:
   Builder(const ast::TestDecl& test, const abi::CompiledPack& pack) : test_(test), pack_(pack) {}
@@ -128,6 +131,9 @@ class Builder {
   }
 
   Status add_occurrence(const ast::TestDecl::Event& event, int64_t ts_ns) {
+    if (script_.items.size() >= kItemsMax) {
+      return Error{fmt::format("the script makes more than {} events; use fewer repeats", kItemsMax), 2};
+    }
     return event.kind.text == "log" ? add_log(event, ts_ns) : add_structured(event, ts_ns);
   }
 

@@ -187,6 +187,12 @@ class Ranker {
     return std::any_of(terms.begin(), terms.end(), [](const auto& t) { return t.nats > 0; });
   }
 
+  /// Of a job without nodes nothing is known, also not that nothing is wrong.
+  bool knows_the_job() const {
+    const auto& rows = field_.rows();
+    return std::any_of(rows.begin(), rows.end(), [](const auto& r) { return r.view->in_job; });
+  }
+
   void answer() {
     std::vector<uint32_t> confirmed, suspected;
     for (uint32_t row = 0; row < r_.node_p.size(); ++row) {
@@ -213,7 +219,7 @@ class Ranker {
     } else if (!r_.external.empty()) {
       r_.answer = abi::Answer::kExternal;
       r_.level = "external";
-    } else if (r_.p_none >= plan().suspect) {
+    } else if (r_.p_none >= plan().suspect && knows_the_job()) {
       r_.answer = abi::Answer::kNone;
       r_.level = "none";
     } else {

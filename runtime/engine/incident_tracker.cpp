@@ -182,7 +182,7 @@ void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t 
                            std::string id, std::string symptom, std::string opened_by) {
   for (auto& other : incidents_) {
     if (other->plan != &plan || other->job != job || ts_ns > other->merge_until_ns) continue;
-    if (id.empty()) {
+    if (id.empty() || id == other->id) {
       mark_dirty(*other, ts_ns);
       return;
     }
@@ -328,8 +328,9 @@ void IncidentTracker::identify(const Open& incident, abi::Verdict& verdict) cons
   verdict.engine = std::string(kEngineVersion);
   verdict.job_node_count = incident.job_node_count;
   verdict.late_events = incident.late_events;
-  const std::string identity = fmt::format("{}|{}|{}|{}|{}", pack_->set_sha256, incident.plan->name,
-                                           incident.id, verdict.job, incident.revision);
+  const std::string identity =
+      fmt::format("{}|{}|{}|{}|{}|{}", pack_->set_sha256, incident.plan->name, incident.id,
+                  verdict.job, incident.opened_ns, incident.revision);
   verdict.id = fmt::format("v-{:016x}{:016x}", fnv1a(identity, 0xcbf29ce484222325ULL),
                            fnv1a(identity, 0x84222325cbf29ce4ULL));
 }

@@ -1,6 +1,7 @@
 // Inventory files: see inventory.h.
 #include "runtime/engine/inventory.h"
 
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -18,7 +19,11 @@ using Json = nlohmann::json;
 constexpr int64_t kSinceEverNs = kNoTimeNs + 1;
 
 std::optional<int64_t> time_of(const Json& value) {
-  if (value.is_number()) return static_cast<int64_t>(value.get<double>() * 1e6);  // epoch ms
+  if (value.is_number()) {  // epoch ms; the bound keeps the conversion to ns in range
+    const double ms = value.get<double>();
+    if (!(std::abs(ms) < 9e12)) return std::nullopt;
+    return static_cast<int64_t>(ms * 1e6);
+  }
   if (value.is_string()) {
     if (const auto t = parse_rfc3339(value.get<std::string>())) return t->ns;
   }
@@ -36,6 +41,10 @@ void load_node(const Json& entry, SymbolTable& symbols, topology::Topology& topo
     return;
   }
   topology::Labels labels;
+  if (entry.contains("labels") && !entry["labels"].is_object()) {
+    summary.warnings.push_back(fmt::format("node {}: 'labels' is not an object: ignored",
+                                           entry["node"].get<std::string>()));
+  }
   if (entry.contains("labels") && entry["labels"].is_object()) {
     for (const auto& [key, value] : entry["labels"].items()) {
       labels.emplace_back(symbols.intern(key), symbols.intern(text_of(value)));
@@ -59,10 +68,24 @@ void load_job(const Json& entry, SymbolTable& symbols, topology::Topology& topol
   }
   const SymbolId job = symbols.intern(entry["job"].get<std::string>());
   int64_t start = kSinceEverNs;
-  if (entry.contains("start")) start = time_of(entry["start"]).value_or(kSinceEverNs);
+  if (entry.contains("start")) {
+    const auto given = time_of(entry["start"]);
+    if (!given) {
+      summary.warnings.push_back(fmt::format("job {}: 'start' is not a time: skipped",
+                                             entry["job"].get<std::string>()));
+      return;
+    }
+    start = *given;
+  }
   topology.start_job(job, start, std::move(nodes));
   if (entry.contains("end")) {
-    if (const auto end = time_of(entry["end"])) topology.end_job(job, *end);
+    const auto end = time_of(entry["end"]);
+    if (end && *end >= start) {
+      topology.end_job(job, *end);
+    } else {
+      summary.warnings.push_back(fmt::format("job {}: 'end' is no time after its start: ignored",
+                                             entry["job"].get<std::string>()));
+    }
   }
   ++summary.jobs;
 }
@@ -75,6 +98,11 @@ Result<InventorySummary> load_inventory_text(const std::string& text, SymbolTabl
   if (document.is_discarded()) return Error{"the inventory is not JSON"};
   if (!document.is_object()) return Error{"the inventory is not a JSON object"};
   InventorySummary summary;
+  for (const char* list : {"nodes", "jobs"}) {
+    if (document.contains(list) && !document[list].is_array()) {
+      summary.warnings.push_back(fmt::format("'{}' is not a list: ignored", list));
+    }
+  }
   if (document.contains("nodes") && document["nodes"].is_array()) {
     for (const auto& entry : document["nodes"]) load_node(entry, symbols, topology, summary);
   }

@@ -119,6 +119,46 @@ TEST(SequenceRun, the_first_example_compiles) {
   EXPECT_EQ(std::count(s.kinds.begin(), s.kinds.end(), u.kind), 0);
 }
 
+// Judged at once only when it has the key and reads no later step.
+TEST(SequenceRun, unless_that_must_wait) {
+  const auto out = compile_pack(R"(
+    signal later on node within 1m {
+      a: gpu.xid then b: gpu.ecc then d: gpu.temp
+      unless c: gpu.throttle where c.gpu == d.gpu between a and b
+    }
+    signal middle on node within 1m {
+      a: gpu.xid then b: gpu.ecc then d: gpu.temp
+      unless c: gpu.throttle where c.gpu == b.gpu between a and d
+    }
+    signal either on node within 1m {
+      a: gpu.xid then ~2s b: gpu.ecc
+      unless c: gpu.throttle where c.gpu == a.gpu between a and b
+    }
+    signal no_key on node {
+      a: nccl.timeout then absent b: node.heartbeat for 30s
+      unless c: job.ended where c.job == a.job between a and b
+    }
+    signal own_job on job within 1m {
+      a: nccl.timeout then b: nccl.timeout where b.rank == a.rank
+      unless c: job.ended where c.reason == "done" between a and b
+    } incident i on node { opens on later or middle or either or no_key or own_job })");
+  ASSERT_NE(out->pack, nullptr) << rendered(*out);
+  const auto unless = [&](const char* name) { return signal(*out->pack, name).sequence.unless.at(0); };
+  const abi::UnlessPlan later = unless("t.later");
+  EXPECT_TRUE(later.deferred && later.at_close && !later.shared);
+  EXPECT_EQ(later.before_step, 1);
+  EXPECT_EQ(later.check_step, 2);
+  EXPECT_EQ(later.window_ns, 60 * kSecond);
+  EXPECT_EQ(unless("t.middle").check_step, 2);
+  EXPECT_TRUE(unless("t.middle").at_close);
+  EXPECT_TRUE(unless("t.either").at_close);
+  const abi::UnlessPlan no_key = unless("t.no_key");
+  EXPECT_TRUE(no_key.deferred && no_key.shared && !no_key.at_close);
+  EXPECT_EQ(no_key.window_ns, 30 * kSecond);
+  EXPECT_FALSE(unless("t.own_job").deferred);
+  EXPECT_EQ(unless("t.own_job").window_ns, 0);
+}
+
 TEST(SequenceRun, unless_cancels_strictly_between) {
   using enum What;
   World w(2);
