@@ -34,6 +34,9 @@ int64_t unit_ns(std::string_view unit) {
   return 0;
 }
 
+// Why: instants reach to 2262; ten years leave room to add several durations to one.
+constexpr int64_t kDurationMaxNs = int64_t{3650} * 24 * 3600 * 1'000'000'000;
+
 /// "1h30m", "1.5s" -> ns; false when it does not fit.
 bool parse_duration(std::string_view text, int64_t& total) {
   total = 0;
@@ -220,7 +223,7 @@ ast::ExprPtr Builder::literal(antlr4::Token* token) {
       break;
     case Lexer::DURATION:
       e->kind = ExprKind::kDuration;
-      fits = parse_duration(raw, e->int_value);
+      fits = parse_duration(raw, e->int_value) && e->int_value <= kDurationMaxNs;
       break;
     case Lexer::K_TRUE:
     case Lexer::K_FALSE:
@@ -237,7 +240,9 @@ ast::ExprPtr Builder::literal(antlr4::Token* token) {
   }
   if (!fits) {
     sink_.report(diag::Id::kNumberRange, e->span,
-                 "the number " + std::string(raw) + " does not fit in 64 bits");
+                 token->getType() == Lexer::DURATION
+                     ? "the duration " + std::string(raw) + " is longer than ten years"
+                     : "the number " + std::string(raw) + " does not fit in 64 bits");
     e->kind = ExprKind::kError;
   }
   return e;

@@ -1,5 +1,6 @@
 // Cause edges (A9): names, probabilities, lags, scopes; and that the graph has no cycle.
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/sema/phases.h"
 #include "runtime/base/time.h"
@@ -176,6 +177,11 @@ void Builder::strength() {
     const auto w = constant_number(s, pack, *d.weight_nats, "the weight");
     edge.has_weight = true;
     edge.weight_nats = w.value_or(0);
+    // Why: 50 nats are odds of 5e21; beyond it sums of weights lose all other evidence.
+    constexpr double kWeightNatsMax = 50;
+    if (!(std::abs(edge.weight_nats) <= kWeightNatsMax)) {
+      s.report(Id::kProbabilityRange, d.weight_nats->span, "a weight must be between -50 and 50 nats");
+    }
     ok = ok && w;
   } else if (d.p) {
     probability();
