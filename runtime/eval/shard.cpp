@@ -52,6 +52,7 @@ void Shard::run_staged() {
   const Hit* begin = staged_hits_.data();
   for (size_t i = 0; i < staged_count_; ++i) {
     rings_now_ = staged_rings_.data() + i * rings_stride_;
+    ++event_serial_;
     process(*staged_[i].record, staged_ids_.data() + i * ids_stride_, begin, staged_[i].hits_end);
     begin = staged_[i].hits_end;
   }
@@ -144,6 +145,9 @@ void Shard::read(uint32_t begin, uint32_t end, const EventView& event) {
     const Read& r = reads_[i];
     const EntityIndex entity = event.ids[r.key];
     if (r.fed != kNotFed) [[likely]] {
+      // One pass over a ring serves every leaf of the event: it is fed only after all of them.
+      if (rings_read_[r.fed] == event_serial_) continue;
+      rings_read_[r.fed] = event_serial_;
       kinds_[event.record->kind].rings[r.fed].ring->read(rings_now_[r.fed], ~uint64_t{0},
                                                          core_.feature_values());
       continue;

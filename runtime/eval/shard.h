@@ -211,6 +211,8 @@ class Shard {
   size_t rings_stride_ = 1;
   std::vector<char*> staged_rings_;       // [staged * rings_stride_ + Kind::rings index]
   char* const* rings_now_ = nullptr;      // of the event being processed
+  uint64_t event_serial_ = 0;             // counts events: tells this event's readings from old ones
+  std::array<uint64_t, 256> rings_read_{};  // [ring of the kind] serial of its last reading
   std::vector<Hit> staged_hits_;          // room for all candidates of kStagedMax records
 };
 

@@ -242,8 +242,8 @@ std::string signal_body(const WorkloadRule& rule) {
       return "{ a: " + a + " where " + predicate("a", rule.a) + " then absent b: " + b + " where " +
              predicate("b", rule.b) + " for " + std::to_string(rule.window_ms / 1000) +
              "s keep all max 64 }";
-    default:
-      return "{ e: " + a + " where " + predicate("e", rule.a) + " and e.value > " +
+    default:  // any event of the kind: the hand-written engines do not look at its code either
+      return "{ e: " + a + " where e.value > " +
              number(rule.factor) + " * mean(" + a + ".value, last " + std::to_string(rule.samples) +
              ", min " + std::to_string(rule.samples_min) + ") }";
   }
