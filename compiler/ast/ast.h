@@ -27,27 +27,27 @@ struct Name {
 // ---------------------------------------------------------------- expressions
 
 enum class ExprKind : uint8_t {
-  kInt,        // int_value; hex allowed (0x1f); unit_text may hold a unit word; -5 is one kInt
-  kReal,       // real_value; unit_text may hold a unit word ("celsius", "%", "watt", "/hour",
-               // "celsius/hour", "Gbit/s", "count"); `200k` is kInt 200000
-  kDuration,   // int_value = ns ("2m", "1h30m", "250ms"; -24h is negative)
-  kString,     // text
-  kBool,       // int_value
-  kName,       // text: one identifier, or the whole dotted path as written: "gpu.temp.value",
-               // "it.code", "profile.temp_hot" (never a kMember chain)
-  kMember,     // args[0] . text; only after a call or an index: `peers(job).median`
-  kIndex,      // args[0] [ args[1] ]
-  kCall,       // text ( args ), text may be dotted or end in '?' ("u32?"); `x is missing` is
-               // missing(x); `label gpu.product` is label(gpu.product) with one kName;
-               // arg_names is parallel to args, "" = positional (always, for now)
-  kNot,        // not args[0]
-  kNegate,     // - args[0]
-  kBinary,     // op args[0] args[1]
-  kIn,         // args[0] in args[1]  (list literal, range, or a name)
+  kInt,       // int_value; hex allowed (0x1f); unit_text may hold a unit word; -5 is one kInt
+  kReal,      // real_value; unit_text may hold a unit word ("celsius", "%", "watt", "/hour",
+              // "celsius/hour", "Gbit/s", "count"); `200k` is kInt 200000
+  kDuration,  // int_value = ns ("2m", "1h30m", "250ms"; -24h is negative)
+  kString,    // text
+  kBool,      // int_value
+  kName,      // text: one identifier, or the whole dotted path as written: "gpu.temp.value",
+              // "it.code", "profile.temp_hot" (never a kMember chain)
+  kMember,    // args[0] . text; only after a call or an index: `peers(job).median`
+  kIndex,     // args[0] [ args[1] ]
+  kCall,      // text ( args ), text may be dotted or end in '?' ("u32?"); `x is missing` is
+              // missing(x); `label gpu.product` is label(gpu.product) with one kName;
+              // arg_names is parallel to args, "" = positional (always, for now)
+  kNot,       // not args[0]
+  kNegate,    // - args[0]
+  kBinary,    // op args[0] args[1]
+  kIn,        // args[0] in args[1]  (list literal, range, or a name)
   kNotIn,
-  kLike,       // args[0] like "glob"
-  kMatches,    // args[0] matches /re/ ; text = the expression's source
-  kAnyBits,    // args[0] any bits (n, ...): args[1..]
+  kLike,     // args[0] like "glob"
+  kMatches,  // args[0] matches /re/ ; text = the expression's source
+  kAnyBits,  // args[0] any bits (n, ...): args[1..]
   kAllBits,
   kList,       // [ args ]
   kRange,      // args[0] .. args[1]
@@ -58,7 +58,21 @@ enum class ExprKind : uint8_t {
 };
 
 enum class BinaryOp : uint8_t {
-  kOr, kAnd, kEq, kNe, kLt, kLe, kGt, kGe, kAdd, kSub, kMul, kDiv, kMod, kBitAnd, kBitOr,
+  kOr,
+  kAnd,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMod,
+  kBitAnd,
+  kBitOr,
 };
 
 struct Aggregate;
@@ -69,10 +83,10 @@ struct Expr {
   BinaryOp op = BinaryOp::kOr;
   Span op_span;
   std::string text;
-  std::string unit_text;                 // as written, blanks removed: "celsius", "%", "per<hour>"
+  std::string unit_text;  // as written, blanks removed: "celsius", "%", "per<hour>"
   int64_t int_value = 0;
   double real_value = 0;
-  uint32_t depth = 1;                    // longest path to a leaf; bounded by the parser
+  uint32_t depth = 1;  // longest path to a leaf; bounded by the parser
   std::vector<std::unique_ptr<Expr>> args;
   std::vector<std::string> arg_names;
   std::unique_ptr<Aggregate> aggregate;
@@ -81,8 +95,8 @@ using ExprPtr = std::unique_ptr<Expr>;
 
 /// `gpu.xid where it.code == 48`: a kind (or feature source path) and an optional predicate.
 struct KindPattern {
-  Name kind;        // "gpu.xid", or "gpu.temp.value" where a field is aggregated
-  ExprPtr where;    // may be null
+  Name kind;      // "gpu.xid", or "gpu.temp.value" where a field is aggregated
+  ExprPtr where;  // may be null
   Span span;
 };
 
@@ -95,11 +109,11 @@ struct KindPattern {
 struct Aggregate {
   std::string fn;
   Name distinct_of;
-  KindPattern source;               // what it ranges over
+  KindPattern source;  // what it ranges over
   /// For feature functions: the first argument when it is itself a call, e.g. increase(k.f).
-  std::string inner_fn;             // "increase" in decayed(increase(gpu.ecc.total) where ..)
-  std::vector<ExprPtr> args;        // further positional arguments
-  struct Option {                   // half_life 3d, gap 3m, last 8, within 1h, target .., slack 2%
+  std::string inner_fn;       // "increase" in decayed(increase(gpu.ecc.total) where ..)
+  std::vector<ExprPtr> args;  // further positional arguments
+  struct Option {             // half_life 3d, gap 3m, last 8, within 1h, target .., slack 2%
     std::string name;
     ExprPtr value;
     Span span;
@@ -111,12 +125,12 @@ struct Aggregate {
 // ---------------------------------------------------------------- types
 
 struct TypeRef {
-  std::string name;                // "u16", "celsius", "enum", "array", "per", "set", "node", ...
-  std::vector<Name> enum_words;    // enum(a, b)
+  std::string name;                  // "u16", "celsius", "enum", "array", "per", "set", "node", ...
+  std::vector<Name> enum_words;      // enum(a, b)
   std::unique_ptr<TypeRef> element;  // array<u32, 5>, set<u16>, per<hour>
-  std::vector<TypeRef> more;       // map<k, v>: element = k, more[0] = v
-  uint32_t bound = 0;              // array bound
-  bool optional = false;           // T?
+  std::vector<TypeRef> more;         // map<k, v>: element = k, more[0] = v
+  uint32_t bound = 0;                // array bound
+  bool optional = false;             // T?
   Span span;
 };
 
@@ -124,7 +138,7 @@ struct TypeRef {
 
 struct Import {
   Name pack;
-  std::string range;               // "1.2", "^3", ">= 1.4", ""
+  std::string range;  // "1.2", "^3", ">= 1.4", ""
   Name as;
   std::vector<Name> only;
   Span span;
@@ -134,13 +148,13 @@ struct Import {
 struct Setting {
   Name name;
   ExprPtr value;
-  std::string suffix;              // "per key"
+  std::string suffix;  // "per key"
 };
 
 struct PackHead {
   Name name;
   std::string version;
-  std::string engine_range;        // ">= 1.4"
+  std::string engine_range;  // ">= 1.4"
   int64_t dsl = 1;
   std::vector<Import> imports;
   std::vector<Setting> clock;
@@ -163,14 +177,14 @@ struct EventDecl {
   bool abstract_kind = false;
   std::vector<FieldDecl> fields;
   std::vector<Name> dedup_fields;
-  ExprPtr dedup_for;               // duration
+  ExprPtr dedup_for;  // duration
 };
 
 struct ProfileParam {
   Name name;
-  TypeRef type;                    // name empty: an override
+  TypeRef type;  // name empty: an override
   ExprPtr value;
-  ExprPtr within;                  // range
+  ExprPtr within;  // range
   bool adaptive = false;
   std::vector<Setting> adaptive_settings;  // from, quantile, over, default, floor, ...
   Span span;
@@ -181,7 +195,7 @@ struct ProfileDecl {
   Name extends;
   bool abstract_profile = false;
   bool fallback = false;
-  ExprPtr matches;                 // label gpu.product like ".." and ..; `label X` is a kCall
+  ExprPtr matches;  // label gpu.product like ".." and ..; `label X` is a kCall
   std::vector<ProfileParam> params;
   struct PriorScale {
     Name fault;
@@ -192,8 +206,8 @@ struct ProfileDecl {
 
 struct ListDecl {
   Name name;
-  TypeRef type;                    // set<u16>, map<..>
-  ExprPtr value;                   // kList; null when from a file
+  TypeRef type;   // set<u16>, map<..>
+  ExprPtr value;  // kList; null when from a file
   std::string from_file;
   int64_t column = 1;
 };
@@ -202,7 +216,7 @@ struct MacroDecl {
   Name name;
   struct Param {
     Name name;
-    Name type;                     // a kind or a type name
+    Name type;  // a kind or a type name
   };
   std::vector<Param> params;
   ExprPtr body;
@@ -212,9 +226,9 @@ struct MacroDecl {
 struct Step {
   enum class Mode : uint8_t { kFirst, kThen, kThenStrictly, kThenEither, kThenAbsent };
   Mode mode = Mode::kFirst;
-  Name variable;                   // may be empty
+  Name variable;  // may be empty
   KindPattern pattern;
-  ExprPtr tolerance;               // then ~2s
+  ExprPtr tolerance;  // then ~2s
   ExprPtr absent_for;
   Span span;
 };
@@ -242,35 +256,35 @@ struct CountCondition {
 
 struct SignalDecl {
   Name name;
-  std::vector<Name> on;            // keys
-  ExprPtr within;                  // sequence window
+  std::vector<Name> on;  // keys
+  ExprPtr within;        // sequence window
   // sequence
   std::vector<Step> steps;
   std::vector<Unless> unless;
-  std::vector<std::unique_ptr<Aggregate>> guards;   // `and none ..`
-  std::string keep_mode;           // "", "earliest", "latest", "all"
+  std::vector<std::unique_ptr<Aggregate>> guards;  // `and none ..`
+  std::string keep_mode;                           // "", "earliest", "latest", "all"
   ExprPtr keep_max;
-  std::string after_match;         // "skip past last"
+  std::string after_match;  // "skip past last"
   // count
   std::optional<CountCondition> count;
   // condition
   ExprPtr when;
   ExprPtr for_span;
-  ExprPtr keep_span;               // `keep 5m` of a condition
-  ExprPtr clear;                   // `clear below X` becomes: shown value < X; see clear_op
-  std::string clear_op;            // "below", "above", "when"
-  std::string nodata;              // "", "hold", "interrupt"
+  ExprPtr keep_span;     // `keep 5m` of a condition
+  ExprPtr clear;         // `clear below X` becomes: shown value < X; see clear_op
+  std::string clear_op;  // "below", "above", "when"
+  std::string nodata;    // "", "hold", "interrupt"
   ExprPtr nodata_for;
   ExprPtr peers_at_least;
   // any
   ExprPtr holds;
-  Name exceptions;                 // `exceptions known_sensor (node ==, gpu ==)`
+  Name exceptions;  // `exceptions known_sensor (node ==, gpu ==)`
   std::vector<Name> exception_keys;
-  ExprPtr leak;                    // leak 1e-3
-  std::string leak_per;            // "hour", "job", "" (a probability)
+  ExprPtr leak;          // leak 1e-3
+  std::string leak_per;  // "hour", "job", "" (a probability)
   bool learn = false;
-  Name was;                        // `was old_name`
-  std::string doc;                 // leading comment block, joined
+  Name was;         // `was old_name`
+  std::string doc;  // leading comment block, joined
 };
 
 struct FeatureDecl {
@@ -286,7 +300,7 @@ struct FaultDecl {
   Name name;
   std::vector<Name> on;
   ExprPtr prior;
-  std::string prior_per;           // "job", "hour", "day"
+  std::string prior_per;  // "job", "hour", "day"
   ExprPtr half_life;
   Name severity;
   Name remedy;
@@ -297,21 +311,21 @@ struct CausesDecl {
   Verb verb = Verb::kCauses;
   Name cause;
   std::vector<Name> effects;
-  ExprPtr p;                       // literal or profile.x
+  ExprPtr p;  // literal or profile.x
   ExprPtr weight_nats;
   ExprPtr lag_lo;
   ExprPtr lag_hi;
-  Name scope;                      // empty = self
-  ExprPtr when_at_least;           // masks
+  Name scope;             // empty = self
+  ExprPtr when_at_least;  // masks
   ExprPtr when_in;
-  Name on;                         // explained by maintenance on node
+  Name on;  // explained by maintenance on node
   bool learn = false;
 };
 
 struct IncidentDecl {
   Name name;
   std::vector<Name> on;
-  std::vector<KindPattern> opens_on;   // signals or kinds
+  std::vector<KindPattern> opens_on;  // signals or kinds
   ExprPtr settle;
   ExprPtr merge_for;
   ExprPtr confirm;
@@ -322,7 +336,7 @@ struct IncidentDecl {
 struct DecoderDecl {
   Name name;
   Name input;
-  std::string prefix;              // "auto", "none"
+  std::string prefix;  // "auto", "none"
   struct Assign {
     Name field;
     ExprPtr value;
@@ -333,7 +347,7 @@ struct DecoderDecl {
     bool ignore = false;
     Name kind;
     std::vector<Assign> assigns;
-    int64_t fold = 1;              // `fold 3`: spans so many physical lines
+    int64_t fold = 1;  // `fold 3`: spans so many physical lines
     Span span;
   };
   std::vector<Line> lines;
@@ -343,12 +357,12 @@ struct DecoderDecl {
 
 /// `n1`, `n[1..8]`, `n1/0`, `j`: who an event or expectation is about.
 struct TestTarget {
-  std::string text;                // as written
-  std::string base;                // "n", "n1"
+  std::string text;  // as written
+  std::string base;  // "n", "n1"
   bool ranged = false;
   int64_t lo = 0;
   int64_t hi = 0;
-  std::vector<ExprPtr> sub;        // after '/': gpu index, nic name
+  std::vector<ExprPtr> sub;  // after '/': gpu index, nic name
   Span span;
 };
 
@@ -362,14 +376,14 @@ struct TestDecl {
   struct Nodes {
     TestTarget target;
     Name profile;
-    std::vector<std::pair<Name, ExprPtr>> labels;   // with rack "r1"
+    std::vector<std::pair<Name, ExprPtr>> labels;  // with rack "r1"
     Span span;
   };
   struct Job {
     Name name;
     std::vector<TestTarget> nodes;
-    ExprPtr at;                    // `job j on n[1..8] from 0s`; null = before everything
-    ExprPtr to;                    // end of the job; null = never
+    ExprPtr at;  // `job j on n[1..8] from 0s`; null = before everything
+    ExprPtr to;  // end of the job; null = never
     Span span;
   };
   /// `at T: KIND targets field value ... x10 every 2s` / `at A..B every D: ...` /
@@ -377,12 +391,12 @@ struct TestDecl {
   struct Event {
     ExprPtr at;
     ExprPtr until;
-    ExprPtr every;                 // of the `at` range
+    ExprPtr every;  // of the `at` range
     Name kind;
     std::vector<TestTarget> targets;
     std::vector<std::pair<Name, ExprPtr>> fields;
-    std::string log_text;          // kind == "log"
-    ExprPtr repeat;                // x10
+    std::string log_text;  // kind == "log"
+    ExprPtr repeat;        // x10
     ExprPtr repeat_every;
     ExprPtr late;
     Span span;
@@ -395,14 +409,14 @@ struct TestDecl {
     Span span;
   };
   struct Expect {
-    bool negated = false;          // expect no SIGNAL
-    bool allow = false;            // `allow SIGNAL`
+    bool negated = false;  // expect no SIGNAL
+    bool allow = false;    // `allow SIGNAL`
     // signal form
     Name signal;
     std::optional<TestTarget> target;
     ExprPtr at;
     ExprPtr tolerance;
-    ExprPtr before;                // `expect no SIGNAL before T`
+    ExprPtr before;  // `expect no SIGNAL before T`
     // verdict form
     bool verdict = false;
     Name incident;
@@ -411,7 +425,7 @@ struct TestDecl {
       /// "top", "not", "because", "silent", "none", "external", "undetermined", "suspect", "gpu"
       std::string what;
       std::vector<TestTarget> targets;
-      std::vector<Name> names;     // fault of `top`, signals of `because` / `silent`
+      std::vector<Name> names;  // fault of `top`, signals of `because` / `silent`
       BinaryOp p_op = BinaryOp::kGe;
       ExprPtr p;
       Span span;
@@ -431,7 +445,7 @@ struct TestDecl {
 // ---------------------------------------------------------------- later issues, parsed whole
 
 struct OverlayEntry {
-  std::string verb;                // extend, set, disable, except, alias
+  std::string verb;  // extend, set, disable, except, alias
   std::vector<Name> names;
   std::vector<ExprPtr> values;
   std::string reason;
@@ -449,7 +463,7 @@ struct VerdictRuleDecl {
   Name variable;
   Name incident;
   ExprPtr where;
-  std::vector<std::string> clauses;   // source text of each clause
+  std::vector<std::string> clauses;  // source text of each clause
   std::vector<Span> clause_spans;
 };
 struct SuppressDecl {

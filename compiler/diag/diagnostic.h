@@ -27,8 +27,8 @@ struct IdInfo {
   Id id;
   Severity severity;
   std::string_view title;
-  std::string_view bad;    // an example that triggers it
-  std::string_view good;   // how to write it
+  std::string_view bad;   // an example that triggers it
+  std::string_view good;  // how to write it
 };
 const IdInfo& info(Id id);
 const std::vector<IdInfo>& all_ids();
@@ -50,9 +50,9 @@ struct Diagnostic {
   Id id;
   Severity severity;
   source::Span span;
-  std::string message;     // lower case, what is wrong first
+  std::string message;  // lower case, what is wrong first
   std::vector<Note> notes;
-  std::string help;        // "did you mean 'temp_hot'?"
+  std::string help;  // "did you mean 'temp_hot'?"
   std::vector<Fix> fixes;
 };
 

@@ -22,7 +22,7 @@ enum class Backend : uint8_t { kJit, kInterp };
 struct Options {
   Backend backend = Backend::kJit;
   unsigned compile_threads = 2;
-  bool include_tests = false;       // keep *_test.rfx files and `test` blocks
+  bool include_tests = false;            // keep *_test.rfx files and `test` blocks
   std::shared_ptr<SymbolTable> symbols;  // null: a new one
 };
 
@@ -35,9 +35,9 @@ struct InMemoryFile {
 struct Compilation {
   source::SourceMap sources;
   diag::Sink sink;
-  std::vector<ast::Module> modules;           // every file that parsed
+  std::vector<ast::Module> modules;               // every file that parsed
   std::shared_ptr<const abi::CompiledPack> pack;  // null when there are errors
-  ir::Module ir;                              // after the passes
+  ir::Module ir;                                  // after the passes
   /// Tests of the packs in declaration order: (module index, decl index).
   std::vector<std::pair<uint32_t, uint32_t>> tests;
   double parse_ms = 0, check_ms = 0, lower_ms = 0, codegen_ms = 0;

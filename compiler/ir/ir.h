@@ -39,8 +39,8 @@ struct Inst {
   ValueId a = kNoValue;
   ValueId b = kNoValue;
   ValueId c = kNoValue;
-  uint32_t index = 0;   // slot, capture, feature, parameter, table slot, set, pattern, query
-  int64_t imm = 0;      // integer constant, or the bits of a f64 constant
+  uint32_t index = 0;  // slot, capture, feature, parameter, table slot, set, pattern, query
+  int64_t imm = 0;     // integer constant, or the bits of a f64 constant
   friend bool operator==(const Inst&, const Inst&) = default;
 };
 
@@ -51,13 +51,13 @@ struct IntSet {
 };
 
 struct Function {
-  std::string name;             // "std.nvidia.xid_48.e": for dumps
-  std::vector<Inst> insts;      // the last one is the result
-  abi::Type type;               // kBool for predicates
+  std::string name;         // "std.nvidia.xid_48.e": for dumps
+  std::vector<Inst> insts;  // the last one is the result
+  abi::Type type;           // kBool for predicates
 };
 
 struct Module {
-  std::vector<Function> functions;   // [ExprId]
+  std::vector<Function> functions;  // [ExprId]
   std::vector<IntSet> sets;
   std::vector<std::string> texts;    // literals compared with free text
   std::vector<std::string> globs;    // `like` patterns

@@ -8,11 +8,16 @@ namespace {
 
 std::string_view rep_text(Rep rep) {
   switch (rep) {
-    case Rep::kBool: return "bool";
-    case Rep::kI64: return "i64";
-    case Rep::kF64: return "f64";
-    case Rep::kText: return "text";
-    case Rep::kArray: return "array";
+    case Rep::kBool:
+      return "bool";
+    case Rep::kI64:
+      return "i64";
+    case Rep::kF64:
+      return "f64";
+    case Rep::kText:
+      return "text";
+    case Rep::kArray:
+      return "array";
   }
   return "?";
 }
@@ -30,8 +35,10 @@ std::string quoted(const std::vector<std::string>& table, uint32_t index) {
   std::string out = "\"";
   for (const char ch : table[index]) {
     if (ch == '"' || ch == '\\') out += '\\';
-    if (ch == '\n') out += "\\n";
-    else out += ch;
+    if (ch == '\n')
+      out += "\\n";
+    else
+      out += ch;
   }
   return out + "\"";
 }
@@ -51,18 +58,37 @@ std::string set_text(const Module& module, uint32_t index) {
 
 std::string payload(const Module& module, const Inst& inst) {
   switch (inst.op) {
-    case Op::kConstBool: return inst.imm != 0 ? " true" : " false";
-    case Op::kConstI64: case Op::kAnyBits: case Op::kAllBits: case Op::kArrayAt:
+    case Op::kConstBool:
+      return inst.imm != 0 ? " true" : " false";
+    case Op::kConstI64:
+    case Op::kAnyBits:
+    case Op::kAllBits:
+    case Op::kArrayAt:
       return " " + std::to_string(inst.imm);
-    case Op::kConstF64: return " " + real_text(static_cast<uint64_t>(inst.imm));
-    case Op::kConstText: case Op::kTextEq: return " " + quoted(module.texts, inst.index);
-    case Op::kTextLike: case Op::kSymbolLike: return " " + quoted(module.globs, inst.index);
-    case Op::kTextMatches: return " " + quoted(module.regexes, inst.index);
-    case Op::kInSet: case Op::kInRange: return " " + set_text(module, inst.index);
-    case Op::kField: case Op::kCapture: case Op::kFeature: case Op::kParam: case Op::kTable:
-    case Op::kEntityKey: case Op::kPeers: case Op::kNodeLabel:
+    case Op::kConstF64:
+      return " " + real_text(static_cast<uint64_t>(inst.imm));
+    case Op::kConstText:
+    case Op::kTextEq:
+      return " " + quoted(module.texts, inst.index);
+    case Op::kTextLike:
+    case Op::kSymbolLike:
+      return " " + quoted(module.globs, inst.index);
+    case Op::kTextMatches:
+      return " " + quoted(module.regexes, inst.index);
+    case Op::kInSet:
+    case Op::kInRange:
+      return " " + set_text(module, inst.index);
+    case Op::kField:
+    case Op::kCapture:
+    case Op::kFeature:
+    case Op::kParam:
+    case Op::kTable:
+    case Op::kEntityKey:
+    case Op::kPeers:
+    case Op::kNodeLabel:
       return " #" + std::to_string(inst.index);
-    default: return "";
+    default:
+      return "";
   }
 }
 

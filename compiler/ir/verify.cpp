@@ -26,10 +26,14 @@ class Verifier {
   [[nodiscard]] Rep result_rep() const {
     if (f_.type.scalar == abi::Scalar::kBool) return Rep::kBool;
     switch (abi::slot_form(f_.type)) {
-      case abi::SlotForm::kF64: return Rep::kF64;
-      case abi::SlotForm::kText: return Rep::kText;
-      case abi::SlotForm::kArray: return Rep::kArray;
-      case abi::SlotForm::kI64: break;
+      case abi::SlotForm::kF64:
+        return Rep::kF64;
+      case abi::SlotForm::kText:
+        return Rep::kText;
+      case abi::SlotForm::kArray:
+        return Rep::kArray;
+      case abi::SlotForm::kI64:
+        break;
     }
     return Rep::kI64;
   }
@@ -53,9 +57,12 @@ class Verifier {
     for (unsigned k = 0; k < operand_count(inst.op); ++k) {
       if (operand(inst, k) >= i) return fail("operand is not an earlier value");
     }
-    if (operand_count(inst.op) == 0) check_leaf(inst);
-    else if (is_scalar_op(inst.op)) check_scalar(inst);
-    else check_call(inst);
+    if (operand_count(inst.op) == 0)
+      check_leaf(inst);
+    else if (is_scalar_op(inst.op))
+      check_scalar(inst);
+    else
+      check_call(inst);
   }
 
   void check_leaf(const Inst& inst) {
@@ -63,22 +70,30 @@ class Verifier {
       case Op::kConstBool:
         expect(inst.imm == 0 || inst.imm == 1, "a bool constant is 0 or 1");
         return result(Rep::kBool);
-      case Op::kConstI64: case Op::kNow: case Op::kTimestamp: case Op::kRepeats:
+      case Op::kConstI64:
+      case Op::kNow:
+      case Op::kTimestamp:
+      case Op::kRepeats:
         return result(Rep::kI64);
-      case Op::kConstF64: case Op::kPeers: return result(Rep::kF64);
+      case Op::kConstF64:
+      case Op::kPeers:
+        return result(Rep::kF64);
       case Op::kConstText:
         index_below(m_.texts.size());
         return result(Rep::kText);
-      case Op::kField: return index_below(abi::kFieldsMax);
+      case Op::kField:
+        return index_below(abi::kFieldsMax);
       case Op::kEntityKey:
         index_below(3);
         return result(Rep::kI64);
-      case Op::kFeature: return expect(numeric(inst.rep), "a feature is i64 or f64");
+      case Op::kFeature:
+        return expect(numeric(inst.rep), "a feature is i64 or f64");
       case Op::kTable:
         return expect(numeric(inst.rep) || inst.rep == Rep::kBool, "a table slot is a number");
       case Op::kParam:
         return expect(inst.rep != Rep::kArray, "a parameter is not an array");
-      default: return;  // kUnknown, kCapture: any representation
+      default:
+        return;  // kUnknown, kCapture: any representation
     }
   }
 
@@ -90,30 +105,57 @@ class Verifier {
 
   void check_scalar(const Inst& inst) {
     switch (inst.op) {
-      case Op::kToF64: operands(Rep::kI64, 1); return result(Rep::kF64);
-      case Op::kToI64: operands(Rep::kF64, 1); return result(Rep::kI64);
-      case Op::kNeg: case Op::kAbs: return check_arithmetic(inst, 1);
-      case Op::kAdd: case Op::kSub: case Op::kMul: case Op::kDiv: case Op::kMod: case Op::kMin:
-      case Op::kMax: return check_arithmetic(inst, 2);
-      case Op::kBitAnd: case Op::kBitOr: case Op::kShr:
+      case Op::kToF64:
+        operands(Rep::kI64, 1);
+        return result(Rep::kF64);
+      case Op::kToI64:
+        operands(Rep::kF64, 1);
+        return result(Rep::kI64);
+      case Op::kNeg:
+      case Op::kAbs:
+        return check_arithmetic(inst, 1);
+      case Op::kAdd:
+      case Op::kSub:
+      case Op::kMul:
+      case Op::kDiv:
+      case Op::kMod:
+      case Op::kMin:
+      case Op::kMax:
+        return check_arithmetic(inst, 2);
+      case Op::kBitAnd:
+      case Op::kBitOr:
+      case Op::kShr:
         operands(Rep::kI64, 2);
         return result(Rep::kI64);
-      case Op::kEq: case Op::kNe: case Op::kLt: case Op::kLe: case Op::kGt: case Op::kGe: {
+      case Op::kEq:
+      case Op::kNe:
+      case Op::kLt:
+      case Op::kLe:
+      case Op::kGt:
+      case Op::kGe: {
         const bool equality = inst.op == Op::kEq || inst.op == Op::kNe;
         expect(numeric(rep_of(0)) || (equality && rep_of(0) == Rep::kBool),
                "operands cannot be compared");
         operands(rep_of(0), 2);
         return result(Rep::kBool);
       }
-      case Op::kAnd: case Op::kOr: operands(Rep::kBool, 2); return result(Rep::kBool);
-      case Op::kNot: operands(Rep::kBool, 1); return result(Rep::kBool);
-      case Op::kIsMissing: return result(Rep::kBool);
-      case Op::kCoalesce: return operands(inst.rep, 2);
+      case Op::kAnd:
+      case Op::kOr:
+        operands(Rep::kBool, 2);
+        return result(Rep::kBool);
+      case Op::kNot:
+        operands(Rep::kBool, 1);
+        return result(Rep::kBool);
+      case Op::kIsMissing:
+        return result(Rep::kBool);
+      case Op::kCoalesce:
+        return operands(inst.rep, 2);
       case Op::kSelect:
         expect(rep_of(0) == Rep::kBool, "select needs a bool");
         expect(rep_of(1) == inst.rep && rep_of(2) == inst.rep, "wrong operand representation");
         return;
-      default: return check_membership(inst);
+      default:
+        return check_membership(inst);
     }
   }
 
@@ -133,24 +175,41 @@ class Verifier {
 
   void check_call(const Inst& inst) {
     switch (inst.op) {
-      case Op::kLog: operands(Rep::kF64, 1); return result(Rep::kF64);
-      case Op::kArrayAt: case Op::kArrayCount: operands(Rep::kArray, 1); return result(Rep::kI64);
-      case Op::kTextEq: index_below(m_.texts.size()); return text_predicate(1);
-      case Op::kTextLike: index_below(m_.globs.size()); return text_predicate(1);
-      case Op::kTextMatches: index_below(m_.regexes.size()); return text_predicate(1);
-      case Op::kTextSame: return text_predicate(2);
+      case Op::kLog:
+        operands(Rep::kF64, 1);
+        return result(Rep::kF64);
+      case Op::kArrayAt:
+      case Op::kArrayCount:
+        operands(Rep::kArray, 1);
+        return result(Rep::kI64);
+      case Op::kTextEq:
+        index_below(m_.texts.size());
+        return text_predicate(1);
+      case Op::kTextLike:
+        index_below(m_.globs.size());
+        return text_predicate(1);
+      case Op::kTextMatches:
+        index_below(m_.regexes.size());
+        return text_predicate(1);
+      case Op::kTextSame:
+        return text_predicate(2);
       case Op::kSymbolLike:
         index_below(m_.globs.size());
         operands(Rep::kI64, 1);
         return result(Rep::kBool);
-      case Op::kInMaintenance: operands(Rep::kI64, 1); return result(Rep::kBool);
+      case Op::kInMaintenance:
+        operands(Rep::kI64, 1);
+        return result(Rep::kBool);
       case Op::kGpuAt:
         expect(rep_of(0) == Rep::kI64 && rep_of(1) == Rep::kText, "gpu.at needs a node and text");
         return result(Rep::kI64);
-      case Op::kJobOf: case Op::kNodeLabel: case Op::kNodesInJob:
+      case Op::kJobOf:
+      case Op::kNodeLabel:
+      case Op::kNodesInJob:
         operands(Rep::kI64, 1);
         return result(Rep::kI64);
-      default: return fail("no rule to verify this operation");
+      default:
+        return fail("no rule to verify this operation");
     }
   }
 

@@ -14,8 +14,7 @@ using ir::ValueId;
 /// Builds the folded function; `place` says where each old value went.
 class Folder {
  public:
-  Folder(const ir::Module& module, const ir::Function& function)
-      : module_(module), in_(function) {}
+  Folder(const ir::Module& module, const ir::Function& function) : module_(module), in_(function) {}
 
   ir::Function run() {
     out_ = ir::Function{in_.name, {}, in_.type};
@@ -80,10 +79,10 @@ class Folder {
     switch (inst.op) {
       case Op::kAnd:
       case Op::kOr: {
-        const bool neutral = inst.op == Op::kAnd;   // x and true = x, x or false = x
+        const bool neutral = inst.op == Op::kAnd;  // x and true = x, x or false = x
         if (inst.a == inst.b || is_truth(inst.b, neutral)) return inst.a;
         if (is_truth(inst.a, neutral)) return inst.b;
-        if (is_truth(inst.a, !neutral)) return inst.a;   // x and false = false
+        if (is_truth(inst.a, !neutral)) return inst.a;  // x and false = false
         if (is_truth(inst.b, !neutral)) return inst.b;
         return std::nullopt;
       }
@@ -101,7 +100,8 @@ class Folder {
         if (is_truth(inst.a, true)) return inst.b;
         if (is_truth(inst.a, false)) return inst.c;
         return std::nullopt;
-      default: return std::nullopt;
+      default:
+        return std::nullopt;
     }
   }
 

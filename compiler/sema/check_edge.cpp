@@ -180,7 +180,8 @@ void Builder::strength() {
     // Why: 50 nats are odds of 5e21; beyond it sums of weights lose all other evidence.
     constexpr double kWeightNatsMax = 50;
     if (!(std::abs(edge.weight_nats) <= kWeightNatsMax)) {
-      s.report(Id::kProbabilityRange, d.weight_nats->span, "a weight must be between -50 and 50 nats");
+      s.report(Id::kProbabilityRange, d.weight_nats->span,
+               "a weight must be between -50 and 50 nats");
     }
     ok = ok && w;
   } else if (d.p) {

@@ -20,18 +20,18 @@ inline constexpr uint32_t kAbiVersion = 1;
 /// What the runtime must prepare before it calls an expression.
 struct ExprInfo {
   Type type;
-  std::vector<FeatureId> features;      // EvalContext::features entries that must be valid
+  std::vector<FeatureId> features;  // EvalContext::features entries that must be valid
   bool reads_record = false;
   bool reads_captures = false;
-  bool reads_class = false;             // has a variant per hardware class
+  bool reads_class = false;  // has a variant per hardware class
   bool reads_peers = false;
 };
 
 /// A fused chunk: up to 64 predicates of one kind without index constraints.
 struct Chunk {
   KindId kind = 0;
-  std::vector<LeafId> leaves;           // hit index -> leaf
-  std::vector<FeatureId> features;      // union over the leaves
+  std::vector<LeafId> leaves;       // hit index -> leaf
+  std::vector<FeatureId> features;  // union over the leaves
 };
 
 /// Compiled code of every expression. Implemented by the interpreter and by the JIT.
@@ -45,14 +45,14 @@ class EvaluatorSet {
 };
 
 struct EnumWords {
-  std::vector<std::string> words;       // in declaration order; "other" stands for the rest
-  std::vector<SymbolId> symbols;        // parallel, interned
+  std::vector<std::string> words;  // in declaration order; "other" stands for the rest
+  std::vector<SymbolId> symbols;   // parallel, interned
 };
 
 struct PackIdentity {
   std::string name;
   std::string version;
-  std::string sha256;                   // lower-case hex
+  std::string sha256;  // lower-case hex
 };
 
 /// `clock { ... }` and `limits { ... }` of the pack heads, merged (the widest clock, sum-free
@@ -72,7 +72,7 @@ struct LimitsPlan {
 
 struct CompiledPack {
   std::vector<PackIdentity> packs;
-  std::string set_sha256;               // over all of them, in name order
+  std::string set_sha256;  // over all of them, in name order
   ClockPlan clock;
   LimitsPlan limits;
 
@@ -81,7 +81,7 @@ struct CompiledPack {
   std::vector<EnumWords> enums;
   std::vector<KindSchema> kinds;
   std::vector<ParamSchema> params;
-  std::vector<ClassPlan> classes;       // [0] is the fallback
+  std::vector<ClassPlan> classes;  // [0] is the fallback
   std::vector<LeafPlan> leaves;
   std::vector<Chunk> chunks;
   std::vector<FeaturePlan> features;
@@ -99,15 +99,15 @@ struct CompiledPack {
 
 /// Kinds that the engine itself understands; always the first kinds of a set, in this order.
 enum BuiltinKind : KindId {
-  kNodeLabels,      // node, labels (as "key=value" pairs through the topology adapter)
-  kJobStart,        // job, nodes[]
+  kNodeLabels,  // node, labels (as "key=value" pairs through the topology adapter)
+  kJobStart,    // job, nodes[]
   kJobNodes,
-  kJobEnd,          // job, status
-  kNodeRepaired,    // node
-  kGpuReplaced,     // node, gpu
-  kMaintStart,      // node
-  kMaintEnd,        // node
-  kIncidentOpen,    // incident, job, symptom
+  kJobEnd,        // job, status
+  kNodeRepaired,  // node
+  kGpuReplaced,   // node, gpu
+  kMaintStart,    // node
+  kMaintEnd,      // node
+  kIncidentOpen,  // incident, job, symptom
   kBuiltinKindCount,
 };
 

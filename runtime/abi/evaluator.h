@@ -34,15 +34,15 @@ struct Value {
 
 /// What an expression may read besides the record. Offsets are part of the abi (JIT loads them).
 struct EvalContext {
-  const Value* features = nullptr;   // [FeatureId] of the entity under evaluation, already read;
-                                     // only the ids listed in ExprInfo::features are valid
-  const Value* captures = nullptr;   // fields of earlier steps, by capture index
+  const Value* features = nullptr;      // [FeatureId] of the entity under evaluation, already read;
+                                        // only the ids listed in ExprInfo::features are valid
+  const Value* captures = nullptr;      // fields of earlier steps, by capture index
   const Value* class_params = nullptr;  // [ParamId] of the entity's hardware class
-  const Value* table = nullptr;      // [TableSlot] versioned run-time values (thresholds, leaks)
+  const Value* table = nullptr;         // [TableSlot] versioned run-time values (thresholds, leaks)
   const struct HostServices* host = nullptr;  // look-ups answered by the engine
   void* host_state = nullptr;
-  int64_t now_ns = 0;                // event time of the evaluation
-  uint64_t entity[3] = {0, 0, 0};    // key values of the entity under evaluation
+  int64_t now_ns = 0;              // event time of the evaluation
+  uint64_t entity[3] = {0, 0, 0};  // key values of the entity under evaluation
 };
 
 /// Point-in-time look-ups behind builtins that need topology or peers. `now_ns` is the time.

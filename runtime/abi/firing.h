@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/time.h"
 #include "runtime/abi/evaluator.h"
 #include "runtime/abi/plan.h"
+#include "runtime/base/time.h"
 
 namespace reflex::abi {
 
@@ -28,7 +28,7 @@ struct EventRef {
   SymbolId source = kNoSymbol;
   uint64_t seq = 0;
   int64_t ts_ns = 0;
-  std::string id;   // the event's own id, when it has one
+  std::string id;  // the event's own id, when it has one
 };
 
 enum class FiringChange : uint8_t {
@@ -40,16 +40,16 @@ enum class FiringChange : uint8_t {
 enum class FiringPhase : uint8_t { kEvent = 0, kTimer = 1 };
 
 struct Firing {
-  int64_t ts_ns = 0;         // when the pattern completed
-  int64_t onset_ns = 0;      // first event of the pattern
+  int64_t ts_ns = 0;     // when the pattern completed
+  int64_t onset_ns = 0;  // first event of the pattern
   FiringPhase phase = FiringPhase::kEvent;
-  uint64_t order = 0;        // Record::order of the completing event (kEvent)
+  uint64_t order = 0;  // Record::order of the completing event (kEvent)
   SignalId signal = 0;
   FiringChange change = FiringChange::kStart;
   EntityKey entity;
-  Value value;               // what was measured (count, feature, field), as f64
-  Value limit;               // what it was held against, as f64
-  bool approximate = false;  // a count beyond exact storage
+  Value value;                   // what was measured (count, feature, field), as f64
+  Value limit;                   // what it was held against, as f64
+  bool approximate = false;      // a count beyond exact storage
   std::vector<EventRef> events;  // at most 8, oldest first
 };
 

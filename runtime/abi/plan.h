@@ -21,7 +21,7 @@ using SignalId = uint32_t;
 using FeatureId = uint32_t;
 using LeafId = uint32_t;
 using ExprId = uint32_t;
-using ClassId = uint16_t;       // hardware class (profile); 0 is the fallback
+using ClassId = uint16_t;  // hardware class (profile); 0 is the fallback
 using ParamId = uint32_t;
 using EntityKindId = uint16_t;  // (node), (node, gpu), (job), ...
 using CauseId = uint32_t;       // fault or external cause
@@ -41,7 +41,7 @@ struct FieldSchema {
   Type type;
   bool is_key = false;
   bool redact = false;
-  bool used = true;   // false: no rule reads it, the decoder may skip its value
+  bool used = true;  // false: no rule reads it, the decoder may skip its value
 };
 
 struct KindSchema {
@@ -49,8 +49,8 @@ struct KindSchema {
   std::vector<FieldSchema> fields;  // at most kFieldsMax; field i is slot i
   std::vector<std::string> alias_names;
   std::vector<uint16_t> dedup_slots;
-  int64_t dedup_ns = 0;             // 0 = no dedup
-  bool builtin = false;             // job.start, node.labels, incident.open, ...
+  int64_t dedup_ns = 0;  // 0 = no dedup
+  bool builtin = false;  // job.start, node.labels, incident.open, ...
   SourceRef where;
 };
 
@@ -99,13 +99,13 @@ struct IndexConstraint {
 };
 
 enum class OwnerKind : uint8_t {
-  kSequenceStep,     // SignalPlan `owner`, step `sub`
-  kSequenceUnless,   // SignalPlan `owner`, unless `sub`
-  kSignalGuard,      // SignalPlan `owner`, none-guard `sub`
-  kCount,            // SignalPlan `owner`
-  kCondition,        // SignalPlan `owner`: re-evaluate its `when`
-  kFeatureInput,     // FeaturePlan `owner`
-  kFeatureReset,     // FeaturePlan `owner`
+  kSequenceStep,    // SignalPlan `owner`, step `sub`
+  kSequenceUnless,  // SignalPlan `owner`, unless `sub`
+  kSignalGuard,     // SignalPlan `owner`, none-guard `sub`
+  kCount,           // SignalPlan `owner`
+  kCondition,       // SignalPlan `owner`: re-evaluate its `when`
+  kFeatureInput,    // FeaturePlan `owner`
+  kFeatureReset,    // FeaturePlan `owner`
 };
 
 struct LeafOwner {
@@ -116,49 +116,68 @@ struct LeafOwner {
 
 struct LeafPlan {
   KindId kind = 0;
-  ExprId predicate = kNone32;   // the whole predicate; kNone32 = always true
-  ExprId residual = kNone32;    // what is left after `constraints`; kNone32 = nothing left
+  ExprId predicate = kNone32;  // the whole predicate; kNone32 = always true
+  ExprId residual = kNone32;   // what is left after `constraints`; kNone32 = nothing left
   std::vector<IndexConstraint> constraints;
-  std::vector<LeafOwner> owners;      // in declaration order
-  std::vector<FeatureId> features;    // read by the predicate, at the owner's entity, before update
-  EntityKindId entity_kind = 0;       // whose features are read (only when `features` is not empty)
-  bool needs_captures = false;        // reads fields of earlier steps: evaluated per partial match
+  std::vector<LeafOwner> owners;    // in declaration order
+  std::vector<FeatureId> features;  // read by the predicate, at the owner's entity, before update
+  EntityKindId entity_kind = 0;     // whose features are read (only when `features` is not empty)
+  bool needs_captures = false;      // reads fields of earlier steps: evaluated per partial match
 };
 
 // ---------------------------------------------------------------- features (A7)
 
 enum class FeatureOp : uint8_t {
-  kLast, kDecayed, kEwma, kRate, kIncrease, kResetCount, kTrend, kCusum, kSince, kStreak,
-  kRecurrences, kBurstiness, kAge, kCount, kDistinct,
-  kMean, kMin, kMax, kSum, kStdDev, kMedian, kQuantile,
+  kLast,
+  kDecayed,
+  kEwma,
+  kRate,
+  kIncrease,
+  kResetCount,
+  kTrend,
+  kCusum,
+  kSince,
+  kStreak,
+  kRecurrences,
+  kBurstiness,
+  kAge,
+  kCount,
+  kDistinct,
+  kMean,
+  kMin,
+  kMax,
+  kSum,
+  kStdDev,
+  kMedian,
+  kQuantile,
 };
 
 struct FeaturePlan {
-  std::string name;                    // empty for one that the compiler made (last value, mean)
+  std::string name;  // empty for one that the compiler made (last value, mean)
   FeatureOp op = FeatureOp::kLast;
   EntityKindId entity_kind = 0;
   /// Inputs: each leaf that feeds it, the value taken from the record (kNone32 = 1.0), its key.
   struct Input {
     LeafId leaf = kNone32;
-    ExprId value = kNone32;            // value expression over the record, as f64
+    ExprId value = kNone32;  // value expression over the record, as f64
     KeyPlan key;
-    bool streak_break = false;         // for kStreak: this input ends the streak
+    bool streak_break = false;  // for kStreak: this input ends the streak
   };
   std::vector<Input> inputs;
-  std::vector<Input> resets;           // `reset on kind [where ...]`
-  bool counter_input = false;          // value is a raw counter: differences, with resets
-  int64_t half_life_ns = 0;            // kDecayed, kEwma, kTrend
-  int64_t window_ns = 0;               // `within D`, rate/increase/recurrences window
-  uint32_t last_n = 0;                 // `last N`
-  uint32_t min_samples = 1;            // fewer: missing
+  std::vector<Input> resets;   // `reset on kind [where ...]`
+  bool counter_input = false;  // value is a raw counter: differences, with resets
+  int64_t half_life_ns = 0;    // kDecayed, kEwma, kTrend
+  int64_t window_ns = 0;       // `within D`, rate/increase/recurrences window
+  uint32_t last_n = 0;         // `last N`
+  uint32_t min_samples = 1;    // fewer: missing
   double quantile = 0.5;
-  double slack = 0;                    // kCusum; absolute, or relative to the target when
-  bool slack_relative = false;         //   slack_relative
-  ExprId target = kNone32;             // kCusum: expression in the entity's context
-  int64_t stale_after_ns = 0;          // kIncrease, kRate of counters; 0 = 3x the median interval
-  bool exclude_current = false;        // windowed statistics do not see the event under evaluation
-  bool integer_result = false;         // value handed to expressions as i64 (counts, durations)
-  bool global_stage = false;           // needs peers or a non-node entity: evaluated after merge
+  double slack = 0;              // kCusum; absolute, or relative to the target when
+  bool slack_relative = false;   //   slack_relative
+  ExprId target = kNone32;       // kCusum: expression in the entity's context
+  int64_t stale_after_ns = 0;    // kIncrease, kRate of counters; 0 = 3x the median interval
+  bool exclude_current = false;  // windowed statistics do not see the event under evaluation
+  bool integer_result = false;   // value handed to expressions as i64 (counts, durations)
+  bool global_stage = false;     // needs peers or a non-node entity: evaluated after merge
   SourceRef where;
 };
 
@@ -169,9 +188,9 @@ enum class PeersStat : uint8_t { kMedian, kMad, kMean, kMin, kMax, kRank, kCount
 /// peers(scope).stat of feature `feature`: over the other entities of the same scope.
 struct PeersQuery {
   FeatureId feature = 0;
-  std::string scope;               // "job", "rack", "tor", "class"
+  std::string scope;  // "job", "rack", "tor", "class"
   PeersStat stat = PeersStat::kMedian;
-  uint32_t at_least = 3;           // fewer peers with a value: unknown
+  uint32_t at_least = 3;  // fewer peers with a value: unknown
   int64_t bucket_ns = 30'000'000'000;
 };
 
@@ -181,8 +200,8 @@ enum class StepMode : uint8_t { kFirst, kThen, kThenStrictly, kThenEither, kAbse
 
 /// A field of a step's event that a later step, unless or guard reads.
 struct Capture {
-  uint16_t slot = 0;     // of the step's record
-  uint16_t index = 0;    // in EvalContext::captures
+  uint16_t slot = 0;   // of the step's record
+  uint16_t index = 0;  // in EvalContext::captures
 };
 
 struct StepPlan {
@@ -191,25 +210,25 @@ struct StepPlan {
   LeafId leaf = kNone32;
   KindId kind = 0;
   KeyPlan key;
-  int64_t tolerance_ns = 0;    // kThenEither: `then ~2s`
-  int64_t absent_ns = 0;       // kAbsent: `for 30s`
+  int64_t tolerance_ns = 0;  // kThenEither: `then ~2s`
+  int64_t absent_ns = 0;     // kAbsent: `for 30s`
   std::vector<Capture> captures;
-  ExprId join = kNone32;       // predicate over (record, captures); kNone32 = none
+  ExprId join = kNone32;  // predicate over (record, captures); kNone32 = none
 };
 
 struct UnlessPlan {
   LeafId leaf = kNone32;
   KindId kind = 0;
   KeyPlan key;
-  uint16_t after_step = 0;     // cancels strictly between these two steps
+  uint16_t after_step = 0;  // cancels strictly between these two steps
   uint16_t before_step = 1;
   ExprId join = kNone32;
   /// Deferred: the event cannot be judged when it comes, so it is kept for `window_ns`, at most
   /// kept_max events (for each key, or in all when `shared`), and judged later.
   bool deferred = false;
-  bool shared = false;         // the event has no key of the signal: `key` has no parts
-  bool at_close = false;       // the join reads steps after after_step: judged when check_step
-  uint16_t check_step = 0;     //   matches, else by after_step alone, as if it came just in time
+  bool shared = false;      // the event has no key of the signal: `key` has no parts
+  bool at_close = false;    // the join reads steps after after_step: judged when check_step
+  uint16_t check_step = 0;  //   matches, else by after_step alone, as if it came just in time
   int64_t window_ns = 0;
   uint32_t kept_max = 256;
 };
@@ -228,7 +247,7 @@ struct SequencePlan {
   std::vector<StepPlan> steps;
   std::vector<UnlessPlan> unless;
   std::vector<NoneGuard> guards;
-  int64_t within_ns = 0;           // 0 = unbounded (only legal for one step)
+  int64_t within_ns = 0;  // 0 = unbounded (only legal for one step)
   KeepMode keep = KeepMode::kEarliest;
   uint32_t partials_max = 4;
   uint16_t capture_count = 0;
@@ -247,25 +266,25 @@ struct CountPlan {
   };
   std::vector<Input> inputs;
   int64_t window_ns = 0;
-  int64_t gap_ns = 0;              // kBursts
+  int64_t gap_ns = 0;  // kBursts
   CompareOp op = CompareOp::kGe;
-  ExprId threshold = kNone32;      // f64 value expression in the entity's context
-  double threshold_constant = 0;   // used when threshold == kNone32
-  bool each = false;               // fire at every event at which the condition holds
-  double rearm = -1;               // re-arm when the count falls below this; <0 = the threshold
-  uint32_t exact_max = 0;          // `exact max n`; 0 = exact up to 64, then exponential buckets
+  ExprId threshold = kNone32;     // f64 value expression in the entity's context
+  double threshold_constant = 0;  // used when threshold == kNone32
+  bool each = false;              // fire at every event at which the condition holds
+  double rearm = -1;              // re-arm when the count falls below this; <0 = the threshold
+  uint32_t exact_max = 0;         // `exact max n`; 0 = exact up to 64, then exponential buckets
   std::vector<NoneGuard> guards;
 };
 
 enum class NoData : uint8_t { kInterrupt, kHold };
 
 struct ConditionPlan {
-  ExprId when = kNone32;                // predicate in the entity's context (features, params)
-  ExprId clear = kNone32;               // kNone32 = not `when`
-  std::vector<FeatureId> features;      // read by when and clear
-  std::vector<LeafId> triggers;         // leaves whose events re-evaluate it
-  std::vector<KeyPlan> trigger_keys;    // parallel to triggers
-  bool time_driven = false;             // reads since/decayed/rate/age: also re-evaluated on ticks
+  ExprId when = kNone32;              // predicate in the entity's context (features, params)
+  ExprId clear = kNone32;             // kNone32 = not `when`
+  std::vector<FeatureId> features;    // read by when and clear
+  std::vector<LeafId> triggers;       // leaves whose events re-evaluate it
+  std::vector<KeyPlan> trigger_keys;  // parallel to triggers
+  bool time_driven = false;           // reads since/decayed/rate/age: also re-evaluated on ticks
   int64_t for_ns = 0;
   int64_t keep_ns = 0;
   NoData nodata = NoData::kInterrupt;
@@ -273,25 +292,25 @@ struct ConditionPlan {
   /// For explanations: the value and the limit of the first comparison, and where it came from.
   ExprId shown_value = kNone32;
   ExprId shown_limit = kNone32;
-  std::string limit_origin;             // "profile.temp_hot (hwprofiles/nvidia/h100.rfx:12)"
+  std::string limit_origin;  // "profile.temp_hot (hwprofiles/nvidia/h100.rfx:12)"
 };
 
 enum class SignalShape : uint8_t { kSequence, kCount, kCondition };
 
 struct SignalPlan {
-  std::string name;                 // as rules name it; unique in the set: "std.nvidia.xid_48"
+  std::string name;  // as rules name it; unique in the set: "std.nvidia.xid_48"
   EntityKindId entity_kind = 0;
   SignalShape shape = SignalShape::kSequence;
   SequencePlan sequence;
   CountPlan count;
   ConditionPlan condition;
-  int64_t holds_ns = 0;             // how long a firing counts as evidence after its last refire
-  double leak_per_hour = 0;         // benign rate; 0 = not stated by the author
-  double leak_probability = 0;      // benign chance in one window; used when leak_per_hour == 0
+  int64_t holds_ns = 0;         // how long a firing counts as evidence after its last refire
+  double leak_per_hour = 0;     // benign rate; 0 = not stated by the author
+  double leak_probability = 0;  // benign chance in one window; used when leak_per_hour == 0
   bool learn_leak = false;
-  bool global_stage = false;        // keyed without node, or reads peers: evaluated after merge
-  std::vector<KindId> kinds;        // kinds it listens to: decides observed / unobserved
-  int64_t horizon_ns = 0;           // longest look-back it needs
+  bool global_stage = false;  // keyed without node, or reads peers: evaluated after merge
+  std::vector<KindId> kinds;  // kinds it listens to: decides observed / unobserved
+  int64_t horizon_ns = 0;     // longest look-back it needs
   uint32_t bytes_per_key = 0;
   std::string doc;
   SourceRef where;
@@ -305,12 +324,12 @@ enum class RateUnit : uint8_t { kPerJob, kPerHour };
 struct CausePlan {
   std::string name;
   CauseKind kind = CauseKind::kFault;
-  EntityKindId entity_kind = 0;       // (node), (node, gpu); (tor), (job), ... for externals
+  EntityKindId entity_kind = 0;  // (node), (node, gpu); (tor), (job), ... for externals
   double prior = 1e-4;
   RateUnit prior_unit = RateUnit::kPerJob;
-  int64_t half_life_ns = 0;           // of the node's own confirmed history
-  std::string severity;               // info | warning | critical | ""
-  std::string remedy;                 // drain, reset, ...
+  int64_t half_life_ns = 0;               // of the node's own confirmed history
+  std::string severity;                   // info | warning | critical | ""
+  std::string remedy;                     // drain, reset, ...
   std::vector<double> class_prior_scale;  // [ClassId]; empty = 1 everywhere
   SourceRef where;
 };
@@ -318,13 +337,13 @@ struct CausePlan {
 enum class Scope : uint8_t { kSelf, kPeers, kRack, kTor, kJob, kAll };
 
 struct EdgePlan {
-  bool from_signal = false;           // signal -> signal
-  CauseId cause = kNone32;            // when !from_signal
-  SignalId from = kNone32;            // when from_signal
+  bool from_signal = false;  // signal -> signal
+  CauseId cause = kNone32;   // when !from_signal
+  SignalId from = kNone32;   // when from_signal
   SignalId to = kNone32;
   double p = 0.5;
-  std::vector<double> class_p;        // [ClassId] when p is a profile parameter; else empty
-  bool has_weight = false;            // `weight n nats` in place of p
+  std::vector<double> class_p;  // [ClassId] when p is a profile parameter; else empty
+  bool has_weight = false;      // `weight n nats` in place of p
   double weight_nats = 0;
   int64_t lag_lo_ns = 0;
   int64_t lag_hi_ns = 0;
@@ -334,16 +353,16 @@ struct EdgePlan {
 
 struct IncidentPlan {
   std::string name;
-  EntityKindId entity_kind = 0;              // (job)
+  EntityKindId entity_kind = 0;  // (job)
   std::vector<SignalId> open_signals;
-  std::vector<KindId> open_kinds;            // e.g. incident.open
-  std::vector<ExprId> open_predicates;       // parallel to open_kinds: `where` over the record;
-                                             // kNone32 = every event of the kind opens
+  std::vector<KindId> open_kinds;       // e.g. incident.open
+  std::vector<ExprId> open_predicates;  // parallel to open_kinds: `where` over the record;
+                                        // kNone32 = every event of the kind opens
   int64_t settle_ns = 30'000'000'000;
   int64_t merge_ns = 600'000'000'000;
   double confirm = 0.90;
   double suspect = 0.50;
-  double unexplained_prior = 1e-3;           // per job: the prior odds of "no faulty node"
+  double unexplained_prior = 1e-3;  // per job: the prior odds of "no faulty node"
   SourceRef where;
 };
 
@@ -355,15 +374,15 @@ struct ParamSchema {
 };
 
 struct ClassPlan {
-  std::string name;                         // "hw.h100"
+  std::string name;  // "hw.h100"
   ClassId parent = 0;
   bool abstract_class = false;
   bool fallback = false;
   uint16_t depth = 0;
-  ExprId matches = kNone32;                 // predicate over the node's labels (EvalContext::entity[0])
-  std::vector<uint64_t> params;             // [ParamId] bits in the slot form of the parameter
-  std::vector<uint8_t> params_known;        // [ParamId]
-  std::vector<SourceRef> param_where;       // [ParamId] the line that set it
+  ExprId matches = kNone32;            // predicate over the node's labels (EvalContext::entity[0])
+  std::vector<uint64_t> params;        // [ParamId] bits in the slot form of the parameter
+  std::vector<uint8_t> params_known;   // [ParamId]
+  std::vector<SourceRef> param_where;  // [ParamId] the line that set it
   SourceRef where;
 };
 
@@ -391,22 +410,22 @@ struct DecoderAssign {
     /// A word is hex when it starts with "0x", has a letter a-f, has 8 digits, or base == 16.
     kHexWords,
   } from = From::kGroup;
-  int group = -1;                 // RE2 group number
-  int base = 10;                  // integers: 10 or 16
+  int group = -1;  // RE2 group number
+  int base = 10;   // integers: 10 or 16
   int64_t constant_int = 0;
   double constant_real = 0;
   std::string constant_text;
-  double scale = 1.0;             // see kGroup
-  int64_t int_min = INT64_MIN;    // u8(g), u16(g), ...: outside of the range = missing
+  double scale = 1.0;           // see kGroup
+  int64_t int_min = INT64_MIN;  // u8(g), u16(g), ...: outside of the range = missing
   int64_t int_max = INT64_MAX;
 };
 
 /// One `line /re/ -> kind { ... }`. Lines are tried in order; the first match wins.
 struct DecoderLine {
-  std::string pattern;            // RE2 syntax, named groups (?P<x>...)
+  std::string pattern;  // RE2 syntax, named groups (?P<x>...)
   KindId kind = 0;
   std::vector<DecoderAssign> assigns;
-  bool ignore = false;            // `line /re/ -> ignore`: matched and dropped on purpose
+  bool ignore = false;  // `line /re/ -> ignore`: matched and dropped on purpose
   /// Pattern spans up to this many physical lines (prefixes stripped): tried on the line alone,
   /// then on the last lines joined by '\n', then joined by ' ' (an event wrapped by a terminal).
   uint32_t fold_lines = 1;
@@ -415,7 +434,7 @@ struct DecoderLine {
 
 struct DecoderPlan {
   std::string name;
-  std::string input;              // "text" | "alertmanager" | ...
+  std::string input;  // "text" | "alertmanager" | ...
   bool prefix_auto = true;
   std::vector<DecoderLine> lines;
   SourceRef where;

@@ -35,15 +35,15 @@ struct IntArray {
 
 struct Record {
   int64_t ts_ns = 0;
-  uint64_t seq = 0;           // position in its source (line number), or 0
-  uint64_t present = 0;       // bit i: slot i is known
-  const Text* id = nullptr;   // the event's own id, when it has one
+  uint64_t seq = 0;          // position in its source (line number), or 0
+  uint64_t present = 0;      // bit i: slot i is known
+  const Text* id = nullptr;  // the event's own id, when it has one
   SymbolId source = kNoSymbol;
-  uint16_t kind = 0;          // index into CompiledPack::kinds
+  uint16_t kind = 0;  // index into CompiledPack::kinds
   uint16_t slot_count = 0;
-  uint32_t repeats = 0;       // duplicates folded into this one by `dedup`
-  uint32_t flags = 0;         // RecordFlag bits
-  uint64_t order = 0;         // position in the total order; set when released to rules
+  uint32_t repeats = 0;  // duplicates folded into this one by `dedup`
+  uint32_t flags = 0;    // RecordFlag bits
+  uint64_t order = 0;    // position in the total order; set when released to rules
 
   [[nodiscard]] const uint64_t* slots() const {
     return reinterpret_cast<const uint64_t*>(this + 1);

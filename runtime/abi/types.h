@@ -26,13 +26,13 @@ enum class Scalar : uint8_t {
 /// Dimension of a quantity. kPerTime(x) is a rate: the base unit per second.
 enum class Unit : uint8_t {
   kNone,
-  kCelsius,       // an absolute temperature; celsius - celsius is kCelsiusDelta
+  kCelsius,  // an absolute temperature; celsius - celsius is kCelsiusDelta
   kCelsiusDelta,
   kWatt,
   kHertz,
   kByte,
   kBitPerSecond,
-  kRatio,         // 1% == 0.01
+  kRatio,  // 1% == 0.01
   kCount,
 };
 
@@ -52,19 +52,23 @@ struct Type {
 
 /// Physical form of a record slot or IR value.
 enum class SlotForm : uint8_t {
-  kI64,     // kBool, kInt, kEnum (SymbolId), kDuration, kInstant, kEntity (SymbolId or integer)
-  kF64,     // kReal, kQuantity; NaN never appears: it is stored as missing
-  kText,    // const Text*
-  kArray,   // const IntArray*
+  kI64,    // kBool, kInt, kEnum (SymbolId), kDuration, kInstant, kEntity (SymbolId or integer)
+  kF64,    // kReal, kQuantity; NaN never appears: it is stored as missing
+  kText,   // const Text*
+  kArray,  // const IntArray*
 };
 
 constexpr SlotForm slot_form(const Type& t) {
   switch (t.scalar) {
     case Scalar::kReal:
-    case Scalar::kQuantity: return SlotForm::kF64;
-    case Scalar::kString: return SlotForm::kText;
-    case Scalar::kArray: return SlotForm::kArray;
-    default: return SlotForm::kI64;
+    case Scalar::kQuantity:
+      return SlotForm::kF64;
+    case Scalar::kString:
+      return SlotForm::kText;
+    case Scalar::kArray:
+      return SlotForm::kArray;
+    default:
+      return SlotForm::kI64;
   }
 }
 

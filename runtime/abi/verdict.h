@@ -27,20 +27,20 @@ enum class SignalState : uint8_t { kFired, kSilent, kUnobserved, kSuppressed };
 /// One signal held against one hypothesis.
 struct Contribution {
   std::string signal;
-  std::string entity;                  // "n3/5", "job j1"; "12 peers" for an aggregated term
-  std::string scope;                   // self, peers, rack, tor, job, all
+  std::string entity;  // "n3/5", "job j1"; "12 peers" for an aggregated term
+  std::string scope;   // self, peers, rack, tor, job, all
   SignalState state = SignalState::kFired;
   double nats = 0;
-  uint32_t entity_count = 1;           // how many entities this term sums over
-  uint32_t fired_count = 0;            // of them, how many fired
+  uint32_t entity_count = 1;  // how many entities this term sums over
+  uint32_t fired_count = 0;   // of them, how many fired
   int64_t onset_ns = kNoTimeNs;
-  uint32_t firings = 0;                // refirings folded into the one that counts
+  uint32_t firings = 0;  // refirings folded into the one that counts
   std::optional<double> value;
   std::optional<double> limit;
   std::string limit_origin;
   double p = 0;
-  double leak = 0;                     // probability in this window
-  SourceRef rule;                      // the edge
+  double leak = 0;  // probability in this window
+  SourceRef rule;   // the edge
   SourceRef signal_where;
   std::vector<EventRefText> events;
 };
@@ -48,29 +48,29 @@ struct Contribution {
 struct ExplainedAway {
   std::string signal;
   std::string entity;
-  std::string by;                      // the parent signal or hypothesis that accounts for it
+  std::string by;  // the parent signal or hypothesis that accounts for it
   double nats_lost = 0;
 };
 
 struct Unobserved {
   std::string signal;
-  std::string entity;                  // a node, or "3 nodes"
+  std::string entity;  // a node, or "3 nodes"
   std::string reason;
 };
 
 struct Hypothesis {
   enum class What : uint8_t { kNone, kExternal, kNode };
   What what = What::kNone;
-  std::string node;                    // kNode
-  std::string entity;                  // "n3/5" or "tor t1"
-  std::string cause;                   // fault or external cause; "" for kNone
+  std::string node;    // kNode
+  std::string entity;  // "n3/5" or "tor t1"
+  std::string cause;   // fault or external cause; "" for kNone
   std::string hw_class;
   std::string severity;
   std::string remedy;
-  double p = 0;                        // posterior
-  double prior_nats = 0;               // log prior odds against "none"
-  double log_odds_nats = 0;            // prior_nats + sum of contributions
-  int64_t onset_ns = kNoTimeNs;        // the onset that explains the evidence best
+  double p = 0;                  // posterior
+  double prior_nats = 0;         // log prior odds against "none"
+  double log_odds_nats = 0;      // prior_nats + sum of contributions
+  int64_t onset_ns = kNoTimeNs;  // the onset that explains the evidence best
   std::vector<Contribution> contributions;
   std::vector<ExplainedAway> explained_away;
   std::vector<Unobserved> unobserved;
@@ -79,31 +79,31 @@ struct Hypothesis {
 struct NodeProbability {
   std::string node;
   double p = 0;
-  std::string level;                   // "confirmed" | "suspected" | ""
+  std::string level;  // "confirmed" | "suspected" | ""
   std::string top_cause;
   std::string top_entity;
 };
 
 /// The smallest set of contributions without which the answer changes.
 struct Counterfactual {
-  std::vector<std::string> without;    // "xid_48 on n3/5"
-  std::string answer;                  // what the verdict would be then
+  std::vector<std::string> without;  // "xid_48 on n3/5"
+  std::string answer;                // what the verdict would be then
 };
 
 enum class Answer : uint8_t { kNodes, kExternal, kNone, kUndetermined };
 
 struct Verdict {
-  std::string id;                      // deterministic: pack set, incident, revision
-  std::string incident;                // incident id
-  std::string incident_type;           // "job_hang"
+  std::string id;             // deterministic: pack set, incident, revision
+  std::string incident;       // incident id
+  std::string incident_type;  // "job_hang"
   std::string job;
   std::string symptom;
   uint32_t revision = 1;
   bool final_revision = false;
-  int64_t ts_ns = 0;                   // event time of this revision
+  int64_t ts_ns = 0;  // event time of this revision
   int64_t opened_ns = 0;
-  std::string opened_by;               // the trigger signal or kind
-  std::vector<std::string> pack_names; // "std.nvidia 1.0.0"
+  std::string opened_by;                // the trigger signal or kind
+  std::vector<std::string> pack_names;  // "std.nvidia 1.0.0"
   std::string pack_sha256;
   std::string engine;
   Answer answer = Answer::kUndetermined;
@@ -115,7 +115,7 @@ struct Verdict {
   std::vector<Counterfactual> counterfactual;
   uint32_t job_node_count = 0;
   uint32_t late_events = 0;
-  double latency_ms = 0;               // wall clock; only printed with --timings
+  double latency_ms = 0;  // wall clock; only printed with --timings
 };
 
 }  // namespace reflex::abi

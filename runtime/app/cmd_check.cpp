@@ -1,9 +1,8 @@
 // `reflex check`: parse, type, limits, lints; and the dumps of one signal.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-
-#include <fmt/format.h>
 
 #include "compiler/ast/ast.h"
 #include "compiler/backend/backend.h"
@@ -93,7 +92,8 @@ int emit_code(const compiler::Compilation& c, const std::string& what, const std
       fmt::print("{}\n", ir::print(c.ir, c.ir.functions[expr]));
       continue;
     }
-    auto text = what == "llvm" ? backend::dump_llvm(input, expr, 0) : backend::dump_asm(input, expr, 0);
+    auto text =
+        what == "llvm" ? backend::dump_llvm(input, expr, 0) : backend::dump_asm(input, expr, 0);
     if (!text.ok()) {
       print_error(common, text.error().message);
       return kInternal;
@@ -150,13 +150,14 @@ int run(const CheckFlags& flags, const CommonFlags& common) {
   if (!flags.nodes.empty()) {
     if (const int code = bind_nodes(c, flags, common); code != kOk) return code;
   }
-  print_note(common, fmt::format(
-                         "{} pack(s), {} kinds, {} profiles, {} signals, {} causes, {} edges, {} "
-                         "decoders, {} tests: ok (parse {:.0f} ms, check {:.0f} ms, code {:.0f} ms)",
-                         c.pack->packs.size(), c.pack->kinds.size(), c.pack->classes.size(),
-                         c.pack->signals.size(), c.pack->causes.size(), c.pack->edges.size(),
-                         c.pack->decoders.size(), c.tests.size(), c.parse_ms,
-                         c.check_ms + c.lower_ms, c.codegen_ms));
+  print_note(
+      common,
+      fmt::format("{} pack(s), {} kinds, {} profiles, {} signals, {} causes, {} edges, {} "
+                  "decoders, {} tests: ok (parse {:.0f} ms, check {:.0f} ms, code {:.0f} ms)",
+                  c.pack->packs.size(), c.pack->kinds.size(), c.pack->classes.size(),
+                  c.pack->signals.size(), c.pack->causes.size(), c.pack->edges.size(),
+                  c.pack->decoders.size(), c.tests.size(), c.parse_ms, c.check_ms + c.lower_ms,
+                  c.codegen_ms));
   const bool findings = flags.fail_level == "warning" && c.sink.warning_count() > 0;
   return findings ? kFindings : kOk;
 }
@@ -183,7 +184,8 @@ Command add_check(CLI::App& app, const CommonFlags& common) {
     const std::vector<std::string> known = {"ast", "ir", "llvm", "asm"};
     if (flags->emit.size() == 2 &&
         std::find(known.begin(), known.end(), flags->emit[0]) == known.end()) {
-      print_error(common, fmt::format("--emit: '{}' is none of ast, ir, llvm, asm", flags->emit[0]));
+      print_error(common,
+                  fmt::format("--emit: '{}' is none of ast, ir, llvm, asm", flags->emit[0]));
       return kUsage;
     }
     return run(*flags, common);

@@ -1,11 +1,10 @@
 // `reflex explain`: one verdict of a verdict file as text, Markdown or JSON.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <iostream>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
@@ -69,9 +68,10 @@ int run(const ExplainFlags& flags, const CommonFlags& common) {
     last = std::move(verdict).value();
   }
   if (!last) {
-    print_error(common, read == 0 ? fmt::format("{} holds no verdict", flags.file)
-                                  : fmt::format("no verdict, incident or job '{}' among {} verdicts",
-                                                flags.which, read));
+    print_error(common, read == 0
+                            ? fmt::format("{} holds no verdict", flags.file)
+                            : fmt::format("no verdict, incident or job '{}' among {} verdicts",
+                                          flags.which, read));
     return kUsage;
   }
   if (!flags.all) print(*last, flags, common);

@@ -1,14 +1,13 @@
 // `reflex run`: batch over files in event time; verdict NDJSON on stdout.
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <map>
-
-#include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
@@ -143,10 +142,9 @@ class ProgressBar {
     if (!on_ || now - last_ < std::chrono::milliseconds(200)) return;
     last_ = now;
     const double s = std::chrono::duration<double>(now - started_).count();
-    const double share =
-        progress.bytes_total > 0
-            ? static_cast<double>(progress.bytes_read) / static_cast<double>(progress.bytes_total)
-            : 0;
+    const double share = progress.bytes_total > 0 ? static_cast<double>(progress.bytes_read) /
+                                                        static_cast<double>(progress.bytes_total)
+                                                  : 0;
     fmt::print(stderr, "\r{:3.0f} %  {:.2f} M events  {:.2f} M/s   ", share * 100,
                static_cast<double>(progress.events) / 1e6,
                static_cast<double>(progress.events) / 1e6 / s);
@@ -238,11 +236,11 @@ void print_summary(const engine::PipelineSummary& summary, const engine::Engine&
   for (const auto& [level, count] : output.by_level()) {
     levels += fmt::format("{}{} {}", levels.empty() ? "" : ", ", count, level);
   }
-  print_note(common, fmt::format("{} lines, {} events evaluated, {:.2f} s; {} incidents, {} final "
-                                 "verdicts{}",
-                                 c.lines, summary.events_evaluated, seconds,
-                                 engine.incidents_opened(), output.finals(),
-                                 levels.empty() ? "" : " (" + levels + ")"));
+  print_note(common,
+             fmt::format("{} lines, {} events evaluated, {:.2f} s; {} incidents, {} final "
+                         "verdicts{}",
+                         c.lines, summary.events_evaluated, seconds, engine.incidents_opened(),
+                         output.finals(), levels.empty() ? "" : " (" + levels + ")"));
   if (c.rejected_total() > 0) print_note(common, "rejected: " + rejects_text(c));
   if (c.deduplicated > 0) print_note(common, fmt::format("{} duplicates folded", c.deduplicated));
   if (c.bad_fields > 0) {
@@ -255,11 +253,13 @@ void print_summary(const engine::PipelineSummary& summary, const engine::Engine&
   }
   const auto counters = engine.counters();
   if (counters.evictions > 0) {
-    print_note(common, fmt::format("{} keys evicted by the pack's `keys` limit", counters.evictions));
+    print_note(common,
+               fmt::format("{} keys evicted by the pack's `keys` limit", counters.evictions));
   }
   if (counters.state_bytes > limits.state_bytes_max) {
-    print_note(common, fmt::format("state took {} MiB, more than the packs' `state` limit of {} MiB",
-                                   counters.state_bytes >> 20, limits.state_bytes_max >> 20));
+    print_note(common,
+               fmt::format("state took {} MiB, more than the packs' `state` limit of {} MiB",
+                           counters.state_bytes >> 20, limits.state_bytes_max >> 20));
   }
 }
 
@@ -341,7 +341,8 @@ class Runner {
     if (!summary.ok()) return fail(summary.error());
     print_notices(summary.value().notices, common_);
     for (const auto& node : engine_->topology().ambiguous_nodes()) {
-      print_note(common_, fmt::format("node {} matches two profiles; bound to their common base", node));
+      print_note(common_,
+                 fmt::format("node {} matches two profiles; bound to their common base", node));
     }
     print_summary(summary.value(), *engine_, pack_->limits, output_,
                   std::chrono::duration<double>(Clock::now() - began).count(), common_);
@@ -378,7 +379,8 @@ Command add_run(CLI::App& app, const CommonFlags& common) {
   sub->add_option("--profiles", flags->load.profiles,
                   "hardware profiles (default: hwprofiles/ near the packs)");
   sub->add_option("--inventory", flags->inventories, "nodes, labels and jobs (JSON)");
-  sub->add_option("--events", flags->events, "NDJSON files, also .gz and .zst; - is standard input");
+  sub->add_option("--events", flags->events,
+                  "NDJSON files, also .gz and .zst; - is standard input");
   sub->add_option("--log", flags->logs, "NODE=FILE: raw log text of one node");
   sub->add_option("-o,--output", flags->output, "write verdicts to this file");
   sub->add_option("--rejects", flags->rejects, "write a sample of rejected lines to this file");

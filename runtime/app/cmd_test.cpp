@@ -1,14 +1,13 @@
 // `reflex test`: runs the test blocks of packs.
+#include <fmt/format.h>
+#include <re2/re2.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <fstream>
-#include <thread>
-
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <re2/re2.h>
+#include <thread>
 
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
@@ -60,11 +59,20 @@ std::string xml_escape(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') ? ' ' : c;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') ? ' ' : c;
     }
   }
   return out;
@@ -92,16 +100,16 @@ void print_outcomes(const std::vector<TestOutcome>& outcomes, const TestFlags& f
   const bool color = common.color_on(STDOUT_FILENO);
   for (const auto& o : outcomes) {
     if (common.format == "json") {
-      const nlohmann::ordered_json line = {{"title", o.title},   {"place", o.place},
-                                           {"passed", o.passed}, {"expectations", o.expectations},
+      const nlohmann::ordered_json line = {{"title", o.title},     {"place", o.place},
+                                           {"passed", o.passed},   {"expectations", o.expectations},
                                            {"ms", o.milliseconds}, {"report", o.report}};
       fmt::print("{}\n", line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
       continue;
     }
     if (o.passed && !flags.options.verbose) continue;
     const char* on = !color ? "" : o.passed ? "\x1b[32m" : "\x1b[1;31m";
-    fmt::print("{}{}{} {} ({}, {:.1f} ms)\n{}", on, o.passed ? "pass" : "FAIL", color ? "\x1b[0m" : "",
-               o.title, o.place, o.milliseconds, o.report);
+    fmt::print("{}{}{} {} ({}, {:.1f} ms)\n{}", on, o.passed ? "pass" : "FAIL",
+               color ? "\x1b[0m" : "", o.title, o.place, o.milliseconds, o.report);
   }
 }
 

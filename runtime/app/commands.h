@@ -4,10 +4,9 @@
 // stdout carries data only; everything said to a person about the run goes to stderr.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
-
-#include <CLI/CLI.hpp>
 
 namespace reflex::app {
 
@@ -15,8 +14,8 @@ enum ExitCode : int { kOk = 0, kFindings = 1, kInvalidPack = 2, kUsage = 3, kInt
 
 /// Flags that every command has.
 struct CommonFlags {
-  std::string format = "text";   // text | json
-  std::string color = "auto";    // auto | always | never
+  std::string format = "text";  // text | json
+  std::string color = "auto";   // auto | always | never
   bool quiet = false;
   [[nodiscard]] bool color_on(int fd) const;
 };

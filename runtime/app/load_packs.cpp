@@ -1,12 +1,11 @@
 // Compiling for a command: see load_packs.h.
 #include "runtime/app/load_packs.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
-
-#include <fmt/format.h>
 
 namespace reflex::app {
 namespace {
@@ -73,9 +72,8 @@ Loaded load_packs(const LoadRequest& request, const CommonFlags& common) {
   loaded.compilation = std::move(compiled).value();
   auto diagnostics = loaded.compilation->sink.sorted();
   if (!request.show_warnings) {
-    std::erase_if(diagnostics, [](const diag::Diagnostic& d) {
-      return d.severity != diag::Severity::kError;
-    });
+    std::erase_if(diagnostics,
+                  [](const diag::Diagnostic& d) { return d.severity != diag::Severity::kError; });
   }
   if (common.format == "json") {
     const std::string text = diag::render_json(diagnostics, loaded.compilation->sources);

@@ -1,4 +1,5 @@
-// Loading packs for a command: find the profiles, compile, tell the diagnostics, pick the exit code.
+// Loading packs for a command: find the profiles, compile, tell the diagnostics, pick the exit
+// code.
 #pragma once
 
 #include <memory>
@@ -12,11 +13,11 @@ namespace reflex::app {
 
 struct LoadRequest {
   std::vector<std::string> packs;
-  std::vector<std::string> profiles;   // empty: a folder `hwprofiles` near the packs, if any
+  std::vector<std::string> profiles;  // empty: a folder `hwprofiles` near the packs, if any
   bool include_tests = false;
-  std::string backend = "jit";         // jit | interp
+  std::string backend = "jit";  // jit | interp
   unsigned compile_threads = 2;
-  bool show_warnings = false;          // lints are for `check`; other commands only say errors
+  bool show_warnings = false;  // lints are for `check`; other commands only say errors
 };
 
 struct Loaded {

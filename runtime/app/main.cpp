@@ -1,5 +1,6 @@
 // The `reflex` command line. The only folder that links compiler and engine together.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -7,8 +8,6 @@
 #include <string>
 #include <system_error>
 #include <vector>
-
-#include <fmt/format.h>
 // Only the version macro; no LLVM code is used outside compiler/backend/jit.
 
 #include "runtime/app/commands.h"
@@ -19,14 +18,16 @@ namespace {
 
 int run(int argc, char** argv) {
   using namespace reflex::app;
-  CLI::App app("Reflex: reads the events of a training cluster and names the faulty node.", "reflex");
+  CLI::App app("Reflex: reads the events of a training cluster and names the faulty node.",
+               "reflex");
   CommonFlags common;
   app.add_option("--format", common.format, "text or json")->check(CLI::IsMember({"text", "json"}));
   app.add_option("--color", common.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_flag("-q,--quiet", common.quiet, "only data and errors");
-  app.set_version_flag("--version", fmt::format("reflex {} (dsl 1, llvm {})",
-                                                reflex::engine::kEngineVersion, REFLEX_LLVM_VERSION));
+  app.set_version_flag("--version",
+                       fmt::format("reflex {} (dsl 1, llvm {})", reflex::engine::kEngineVersion,
+                                   REFLEX_LLVM_VERSION));
   app.require_subcommand(1);
   app.fallthrough();  // common flags may stand after the command too
   const std::vector<Command> commands = {add_check(app, common),   add_test(app, common),

@@ -1,10 +1,10 @@
 // Judging expectations: see test_expect.h.
 #include "runtime/app/test_expect.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "runtime/abi/gpu_address.h"
 #include "runtime/app/test_script.h"
@@ -25,19 +25,25 @@ bool ends_with_name(std::string_view full, std::string_view name) {
 
 bool compare(double value, ast::BinaryOp op, double limit) {
   switch (op) {
-    case ast::BinaryOp::kGe: return value >= limit;
-    case ast::BinaryOp::kGt: return value > limit;
-    case ast::BinaryOp::kLe: return value <= limit;
-    case ast::BinaryOp::kLt: return value < limit;
-    case ast::BinaryOp::kEq: return value == limit;
-    default: return value != limit;
+    case ast::BinaryOp::kGe:
+      return value >= limit;
+    case ast::BinaryOp::kGt:
+      return value > limit;
+    case ast::BinaryOp::kLe:
+      return value <= limit;
+    case ast::BinaryOp::kLt:
+      return value < limit;
+    case ast::BinaryOp::kEq:
+      return value == limit;
+    default:
+      return value != limit;
   }
 }
 
 double number_of(const ast::Expr* expr) {
   if (!expr) return 0;
-  const double v = expr->kind == ast::ExprKind::kReal ? expr->real_value
-                                                      : static_cast<double>(expr->int_value);
+  const double v =
+      expr->kind == ast::ExprKind::kReal ? expr->real_value : static_cast<double>(expr->int_value);
   return expr->unit_text == "%" ? v / 100.0 : v;
 }
 
@@ -94,7 +100,8 @@ class Judge {
         continue;
       }
       const ast::Expr& sub = *target.sub.front();
-      std::string wanted = sub.kind == ast::ExprKind::kInt ? std::to_string(sub.int_value) : sub.text;
+      std::string wanted =
+          sub.kind == ast::ExprKind::kInt ? std::to_string(sub.int_value) : sub.text;
       if (text == name + "/" + wanted) return true;
       const auto pci = abi::gpu_from_pci(wanted);
       if (pci && text == name + "/" + abi::gpu_to_text(*pci)) return true;
@@ -109,26 +116,25 @@ class Judge {
     const bool bounded = expect.before != nullptr;
     const int64_t before = kTestEpochNs + script_offset_ns(expect.before.get());
     const int64_t at = kTestEpochNs + script_offset_ns(expect.at.get());
-    const int64_t tolerance =
-        expect.tolerance ? expect.tolerance->int_value : kExactNs;
+    const int64_t tolerance = expect.tolerance ? expect.tolerance->int_value : kExactNs;
     bool found = false;
     std::string others;
     for (const auto& f : observed_.firings) {
       if (f.signal != *signal || f.change != abi::FiringChange::kStart) continue;
       if (expect.target && !is_on(f, *expect.target)) continue;
       if (bounded && f.ts_ns >= before) continue;
-      const bool hit = !timed || (expect.negated ? active_at(f, at)
-                                                 : std::abs(f.ts_ns - at) <= tolerance);
+      const bool hit =
+          !timed || (expect.negated ? active_at(f, at) : std::abs(f.ts_ns - at) <= tolerance);
       found = found || hit;
       others += fmt::format(" {}@{}", entity_text(pack_, f.entity),
                             to_text(Duration{f.ts_ns - kTestEpochNs}));
     }
     if (found == !expect.negated) return;
-    fail(expect.span, fmt::format("expected {}{}{}{}; it fired:{}", expect.negated ? "no " : "",
-                                  expect.signal.text,
-                                  expect.target ? " on " + expect.target->text : "",
-                                  timed ? " at " + to_text(Duration{at - kTestEpochNs}) : "",
-                                  others.empty() ? " never" : others));
+    fail(expect.span,
+         fmt::format("expected {}{}{}{}; it fired:{}", expect.negated ? "no " : "",
+                     expect.signal.text, expect.target ? " on " + expect.target->text : "",
+                     timed ? " at " + to_text(Duration{at - kTestEpochNs}) : "",
+                     others.empty() ? " never" : others));
   }
 
   /// `expect no S at T`: S has not fired up to T, or no longer holds.
@@ -150,7 +156,8 @@ class Judge {
     const abi::Verdict* found = nullptr;
     for (const auto& v : observed_.verdicts) {
       if (!v.final_revision) continue;
-      if (!expect.incident.empty() && !ends_with_name(v.incident_type, expect.incident.text)) continue;
+      if (!expect.incident.empty() && !ends_with_name(v.incident_type, expect.incident.text))
+        continue;
       if (!expect.job.base.empty() && v.job != expect.job.base) continue;
       found = &v;
     }
@@ -164,8 +171,8 @@ class Judge {
       return;
     }
     if (!verdict) {
-      return fail(expect.span, fmt::format("no verdict {} for {}", expect.incident.text,
-                                           expect.job.base));
+      return fail(expect.span,
+                  fmt::format("no verdict {} for {}", expect.incident.text, expect.job.base));
     }
     for (const auto& clause : expect.clauses) judge_clause(*verdict, clause);
   }
@@ -260,8 +267,8 @@ class Judge {
                                                        : sub.text);
     }
     if (!top || top->entity != wanted) {
-      fail(clause.span, fmt::format("the entity must be {}; the verdict is {}", wanted,
-                                    summary(verdict)));
+      fail(clause.span,
+           fmt::format("the entity must be {}; the verdict is {}", wanted, summary(verdict)));
     }
   }
 
@@ -274,12 +281,12 @@ class Judge {
       }
     }
     if (verdict.answer != abi::Answer::kExternal || !best) {
-      return fail(clause.span, fmt::format("expected external {}; the verdict is {}", cause,
-                                           summary(verdict)));
+      return fail(clause.span,
+                  fmt::format("expected external {}; the verdict is {}", cause, summary(verdict)));
     }
     if (verdict.hypotheses.empty() || &verdict.hypotheses.front() != best) {
-      fail(clause.span, fmt::format("external {} must come first; the verdict is {}", cause,
-                                    summary(verdict)));
+      fail(clause.span,
+           fmt::format("external {} must come first; the verdict is {}", cause, summary(verdict)));
     }
     if (clause.p && !compare(best->p, clause.p_op, number_of(clause.p.get()))) {
       fail(clause.span, fmt::format("p is {:.4f}; the verdict is {}", best->p, summary(verdict)));
@@ -287,22 +294,24 @@ class Judge {
   }
 
   void judge_evidence(const abi::Verdict& verdict, const ast::TestDecl::Expect::Clause& clause) {
-    const auto wanted = clause.what == "because" ? abi::SignalState::kFired : abi::SignalState::kSilent;
+    const auto wanted =
+        clause.what == "because" ? abi::SignalState::kFired : abi::SignalState::kSilent;
     for (const auto& name : clause.names) {
-      const bool found = !verdict.hypotheses.empty() &&
-                         std::any_of(verdict.hypotheses.begin(), verdict.hypotheses.begin() + 1,
-                                     [&](const abi::Hypothesis& h) {
-                                       return std::any_of(
-                                           h.contributions.begin(), h.contributions.end(),
+      const bool found =
+          !verdict.hypotheses.empty() &&
+          std::any_of(verdict.hypotheses.begin(), verdict.hypotheses.begin() + 1,
+                      [&](const abi::Hypothesis& h) {
+                        return std::any_of(h.contributions.begin(), h.contributions.end(),
                                            [&](const abi::Contribution& c) {
                                              return ends_with_name(c.signal, name.text) &&
                                                     c.state == wanted;
                                            });
-                                     });
+                      });
       if (!found) {
-        fail(clause.span, fmt::format("{} must be {} evidence of the first hypothesis; the verdict is {}",
-                                      name.text, clause.what == "because" ? "fired" : "silent",
-                                      summary(verdict)));
+        fail(clause.span,
+             fmt::format("{} must be {} evidence of the first hypothesis; the verdict is {}",
+                         name.text, clause.what == "because" ? "fired" : "silent",
+                         summary(verdict)));
       }
     }
   }
@@ -316,9 +325,9 @@ class Judge {
             return signal_named(expect.signal.text) == f.signal;
           });
       if (!covered) {
-        outcome_.report += fmt::format("{}: error: {} fired on {} and no `expect` or `allow` covers it\n",
-                                       outcome_.place, pack_.signals[f.signal].name,
-                                       entity_text(pack_, f.entity));
+        outcome_.report +=
+            fmt::format("{}: error: {} fired on {} and no `expect` or `allow` covers it\n",
+                        outcome_.place, pack_.signals[f.signal].name, entity_text(pack_, f.entity));
       }
     }
   }
@@ -372,13 +381,15 @@ std::string timeline(const abi::CompiledPack& pack, const Observed& observed) {
                         pack.signals[f.signal].name, change, entity_text(pack, f.entity));
   }
   for (const auto& miss : observed.near_misses) {
-    text += fmt::format("    {:>10}  near miss: {} on {} after {} step(s)\n",
-                        to_text(Duration{miss.ts_ns - kTestEpochNs}), pack.signals[miss.signal].name,
-                        entity_text(pack, miss.entity), miss.steps_matched);
+    text +=
+        fmt::format("    {:>10}  near miss: {} on {} after {} step(s)\n",
+                    to_text(Duration{miss.ts_ns - kTestEpochNs}), pack.signals[miss.signal].name,
+                    entity_text(pack, miss.entity), miss.steps_matched);
   }
   for (const auto& reject : observed.rejects) text += fmt::format("    rejected: {}\n", reject);
   if (observed.counters.unmatched_lines > 0) {
-    text += fmt::format("    {} log line(s) matched no decoder\n", observed.counters.unmatched_lines);
+    text +=
+        fmt::format("    {} log line(s) matched no decoder\n", observed.counters.unmatched_lines);
   }
   if (observed.unplaced > 0) {
     text += fmt::format("    {} trigger(s) on nodes without a job\n", observed.unplaced);

@@ -15,8 +15,8 @@ namespace reflex::app {
 
 /// Everything that one run of a script brought about.
 struct Observed {
-  std::vector<abi::Firing> firings;      // merged order
-  std::vector<abi::Verdict> verdicts;    // every revision
+  std::vector<abi::Firing> firings;    // merged order
+  std::vector<abi::Verdict> verdicts;  // every revision
   std::vector<eval::NearMiss> near_misses;
   std::vector<std::string> rejects;
   stream::IngestCounters counters;

@@ -1,12 +1,12 @@
 // Running a script and judging it: see test_runner.h.
 #include "runtime/app/test_runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <random>
-
-#include <fmt/format.h>
 
 #include "runtime/app/test_expect.h"
 #include "runtime/app/test_script.h"
@@ -27,7 +27,7 @@ struct Variant {
   std::string name;
   std::vector<Arrival> arrivals;
   unsigned threads = 1;
-  bool one_by_one = true;        // release after every item, or only at the end
+  bool one_by_one = true;  // release after every item, or only at the end
 };
 
 std::vector<Arrival> in_order(const Script& script) {
@@ -214,8 +214,8 @@ void check_variants(const std::shared_ptr<const abi::CompiledPack>& pack, const 
     }
     const std::string got = fingerprint(*pack, observed.value());
     if (got == expected) continue;
-    outcome.report += fmt::format("{}: error: the result depends on arrival ({})\n{}", outcome.place,
-                                  variant.name, first_difference(expected, got));
+    outcome.report += fmt::format("{}: error: the result depends on arrival ({})\n{}",
+                                  outcome.place, variant.name, first_difference(expected, got));
     return;
   }
 }

@@ -13,7 +13,7 @@
 namespace reflex::app {
 
 struct TestOptions {
-  bool matrix = false;           // every test also batch 1, 3 shuffles and 2 threads
+  bool matrix = false;  // every test also batch 1, 3 shuffles and 2 threads
   uint64_t shuffle_seed = 1;
   bool verbose = false;
   /// Compiled line patterns of the pack set, shared by all tests; null: each decoder makes its own.
@@ -22,11 +22,11 @@ struct TestOptions {
 
 struct TestOutcome {
   std::string title;
-  std::string place;             // file:line:col
+  std::string place;  // file:line:col
   bool passed = false;
   size_t expectations = 0;
   double milliseconds = 0;
-  std::string report;            // what failed, with the timeline and the verdict
+  std::string report;  // what failed, with the timeline and the verdict
 };
 
 TestOutcome run_test(const compiler::Compilation& compilation, const ast::Module& module,

@@ -1,9 +1,9 @@
 // Test blocks -> timed input: see test_script.h.
 #include "runtime/app/test_script.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "compiler/driver/compile.h"
@@ -14,7 +14,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int64_t repeat_count(const ast::Expr* expr) { return expr ? std::max<int64_t>(1, expr->int_value) : 1; }
+int64_t repeat_count(const ast::Expr* expr) {
+  return expr ? std::max<int64_t>(1, expr->int_value) : 1;
+}
 
 /// 1.5 GHz -> 1.5e9: JSON carries numbers in the base unit of the field.
 double in_base_unit(double value, const std::string& unit_text) {
@@ -27,10 +29,12 @@ Json json_of(const ast::Expr& expr) {
     case ast::ExprKind::kInt:
       if (expr.unit_text.empty()) return expr.int_value;
       return in_base_unit(static_cast<double>(expr.int_value), expr.unit_text);
-    case ast::ExprKind::kReal: return in_base_unit(expr.real_value, expr.unit_text);
+    case ast::ExprKind::kReal:
+      return in_base_unit(expr.real_value, expr.unit_text);
     case ast::ExprKind::kDuration:
       return static_cast<double>(expr.int_value) / static_cast<double>(kNsPerSecond);
-    case ast::ExprKind::kBool: return expr.int_value != 0;
+    case ast::ExprKind::kBool:
+      return expr.int_value != 0;
     case ast::ExprKind::kNegate: {
       Json inner = json_of(*expr.args.at(0));
       if (inner.is_number_integer()) return -inner.get<int64_t>();
@@ -42,7 +46,8 @@ Json json_of(const ast::Expr& expr) {
       for (const auto& item : expr.args) list.push_back(json_of(*item));
       return list;
     }
-    default: return expr.text;
+    default:
+      return expr.text;
   }
 }
 
@@ -132,7 +137,8 @@ class Builder {
 
   Status add_occurrence(const ast::TestDecl::Event& event, int64_t ts_ns) {
     if (script_.items.size() >= kItemsMax) {
-      return Error{fmt::format("the script makes more than {} events; use fewer repeats", kItemsMax), 2};
+      return Error{
+          fmt::format("the script makes more than {} events; use fewer repeats", kItemsMax), 2};
     }
     return event.kind.text == "log" ? add_log(event, ts_ns) : add_structured(event, ts_ns);
   }
@@ -219,8 +225,9 @@ class Builder {
         if (!target.sub.empty()) {
           const std::string field = sub_field(*kind);
           if (field.empty()) {
-            return Error{fmt::format("'{}': kind {} has no key besides its node", target.text,
-                                     kind->name), 2};
+            return Error{
+                fmt::format("'{}': kind {} has no key besides its node", target.text, kind->name),
+                2};
           }
           line[field] = json_of(*target.sub.front());
         }
@@ -252,7 +259,8 @@ int64_t script_offset_ns(const ast::Expr* expr) {
 std::vector<std::string> expand_target(const ast::TestTarget& target) {
   if (!target.ranged) return {target.base};
   std::vector<std::string> names;
-  for (int64_t i = target.lo; i <= target.hi; ++i) names.push_back(fmt::format("{}{}", target.base, i));
+  for (int64_t i = target.lo; i <= target.hi; ++i)
+    names.push_back(fmt::format("{}{}", target.base, i));
   return names;
 }
 

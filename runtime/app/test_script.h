@@ -19,17 +19,17 @@ inline constexpr int64_t kTestEpochNs = 1'767'225'600'000'000'000;
 
 struct ScriptItem {
   int64_t ts_ns = 0;
-  int64_t late_ns = 0;       // delivered so much after its time
-  uint64_t seq = 0;          // position in the script: breaks ties of equal times
+  int64_t late_ns = 0;  // delivered so much after its time
+  uint64_t seq = 0;     // position in the script: breaks ties of equal times
   bool is_log = false;
-  std::string node;          // of a log line
-  std::string text;          // one NDJSON line, or raw text
+  std::string node;  // of a log line
+  std::string text;  // one NDJSON line, or raw text
   source::Span span;
 };
 
 struct ScriptNode {
   std::string name;
-  std::string profile;       // full class name
+  std::string profile;  // full class name
   std::vector<std::pair<std::string, std::string>> labels;
 };
 
@@ -49,7 +49,7 @@ struct Script {
   std::vector<ScriptNode> nodes;
   std::vector<ScriptJob> jobs;
   std::vector<ScriptGap> gaps;
-  std::vector<ScriptItem> items;   // by (ts, seq)
+  std::vector<ScriptItem> items;  // by (ts, seq)
   unsigned shuffles = 0;
 };
 

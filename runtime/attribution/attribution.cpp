@@ -90,8 +90,10 @@ class GraphOfPack final : public Graph {
       abi::NodeProbability n;
       n.node = std::string(field.rows()[rows[i]].name);
       n.p = p;
-      if (p >= field.input().plan->confirm) n.level = "confirmed";
-      else if (p >= field.input().plan->suspect) n.level = "suspected";
+      if (p >= field.input().plan->confirm)
+        n.level = "confirmed";
+      else if (p >= field.input().plan->suspect)
+        n.level = "suspected";
       n.top_cause = pack_->causes[best.cause].name;
       n.top_entity = best.alike.empty() ? scorer.entity_text(best) : n.node;
       v.nodes.push_back(std::move(n));
@@ -115,10 +117,10 @@ class GraphOfPack final : public Graph {
     for (auto it = graph_.signal_order.rbegin(); it != graph_.signal_order.rend(); ++it) {
       for (uint32_t i : graph_.parent_edges[*it]) {
         const abi::EdgePlan& e = pack_->edges[i];
-        lookback_[e.from] = std::max(lookback_[e.from],
-                                     lookback_[*it] + std::max<int64_t>(0, e.lag_hi_ns));
-        lookahead_[e.from] = std::max(lookahead_[e.from],
-                                      lookahead_[*it] + std::max<int64_t>(0, -e.lag_lo_ns));
+        lookback_[e.from] =
+            std::max(lookback_[e.from], lookback_[*it] + std::max<int64_t>(0, e.lag_hi_ns));
+        lookahead_[e.from] =
+            std::max(lookahead_[e.from], lookahead_[*it] + std::max<int64_t>(0, -e.lag_lo_ns));
       }
     }
   }

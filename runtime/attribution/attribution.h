@@ -21,8 +21,8 @@ struct Evidence {
   abi::SignalId signal = 0;
   abi::EntityKey entity;
   struct Episode {
-    int64_t onset_ns = 0;     // when the evidence began
-    int64_t end_ns = 0;       // last firing + holds (or the end of a condition)
+    int64_t onset_ns = 0;  // when the evidence began
+    int64_t end_ns = 0;    // last firing + holds (or the end of a condition)
     uint32_t firings = 1;
     abi::Value value;
     abi::Value limit;
@@ -36,22 +36,22 @@ struct NodeView {
   abi::ClassId hw_class = 0;
   SymbolId rack = kNoSymbol;
   SymbolId tor = kNoSymbol;
-  bool in_job = true;             // false: a member of a rack/tor of the job, for external causes
-  double hazard = 1.0;            // of the node's own confirmed history (section 3)
+  bool in_job = true;   // false: a member of a rack/tor of the job, for external causes
+  double hazard = 1.0;  // of the node's own confirmed history (section 3)
 };
 
 /// Everything about one incident that the mathematics needs.
 struct Input {
   int64_t opened_ns = 0;
-  int64_t now_ns = 0;                    // nothing later than this is in `evidence`
+  int64_t now_ns = 0;  // nothing later than this is in `evidence`
   SymbolId job = kNoSymbol;
   const abi::IncidentPlan* plan = nullptr;
   std::vector<NodeView> nodes;
-  std::vector<Evidence> evidence;        // of those nodes, the job, its racks and tors
+  std::vector<Evidence> evidence;  // of those nodes, the job, its racks and tors
   /// Whether the source of `signal` on `node` reports. Never null.
   bool (*observed)(const void* state, abi::SignalId signal, SymbolId node) = nullptr;
   const void* observed_state = nullptr;
-  uint32_t hypotheses_max = 10;          // how many are listed in the verdict
+  uint32_t hypotheses_max = 10;  // how many are listed in the verdict
   /// The counterfactual costs more than all the rest: leave it out to only see the answer.
   bool counterfactual = true;
 };

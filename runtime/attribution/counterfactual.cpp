@@ -27,8 +27,8 @@ class Search {
       marks_.emplace_back();
       scorer.mark_evidence(top, t.edge_at, marks_.back());
     }
-    budget_ = std::clamp(kNodeRankingsMax / std::max<size_t>(field.rows().size(), 1),
-                         kRankingsMin, kRankingsMax);
+    budget_ = std::clamp(kNodeRankingsMax / std::max<size_t>(field.rows().size(), 1), kRankingsMin,
+                         kRankingsMax);
   }
 
   std::vector<abi::Counterfactual> run() {

@@ -255,9 +255,9 @@ const Span* EvidenceField::active_parent(const abi::EdgePlan& e, const Span& chi
     return nullptr;
   }
   // peers, job, all: the largest last_ns among those that began early enough decides.
-  auto it = std::upper_bound(
-      s.prefix.begin(), s.prefix.end(), child.onset_ns - e.lag_lo_ns,
-      [](int64_t t, const SignalSpans::Prefix& p) { return t < p.onset_ns; });
+  auto it =
+      std::upper_bound(s.prefix.begin(), s.prefix.end(), child.onset_ns - e.lag_lo_ns,
+                       [](int64_t t, const SignalSpans::Prefix& p) { return t < p.onset_ns; });
   if (it == s.prefix.begin()) return nullptr;
   --it;
   const bool skip_first = e.scope == abi::Scope::kPeers && it->node[0] == child.node;
@@ -272,8 +272,8 @@ void EvidenceField::add_parents(const CauseGraph& graph) {
   for (abi::SignalId v = 0; v < signals_.size(); ++v) {
     if (graph.parent_edges[v].empty()) continue;
     for (Span& child : signals_[v].spans) {
-      const abi::ClassId c = child.node == kNoNode ? abi::ClassId{0}
-                                                   : rows_[child.node].view->hw_class;
+      const abi::ClassId c =
+          child.node == kNoNode ? abi::ClassId{0} : rows_[child.node].view->hw_class;
       for (uint32_t edge : graph.parent_edges[v]) {
         const abi::EdgePlan& e = pack_.edges[edge];
         if (active_parent(e, child)) child.survive *= 1 - strength_of(pack_, e, c);
@@ -300,9 +300,12 @@ std::string EvidenceField::entity_text(const abi::EntityKey& key) const {
   for (size_t i = 0; i < keys.size() && i < key.count; ++i) {
     if (i > 0) out += '/';
     if (i == 0 && !node) out += keys[0] + " ";
-    if (is_gpu_key(keys[i])) out += abi::gpu_to_text(static_cast<int64_t>(key.values[i]));
-    else if (is_integer_key(keys[i])) out += std::to_string(static_cast<int64_t>(key.values[i]));
-    else out += pack_.symbols->name(static_cast<SymbolId>(key.values[i]));
+    if (is_gpu_key(keys[i]))
+      out += abi::gpu_to_text(static_cast<int64_t>(key.values[i]));
+    else if (is_integer_key(keys[i]))
+      out += std::to_string(static_cast<int64_t>(key.values[i]));
+    else
+      out += pack_.symbols->name(static_cast<SymbolId>(key.values[i]));
   }
   return out;
 }

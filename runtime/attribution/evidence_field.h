@@ -23,10 +23,10 @@ inline constexpr uint32_t kNoNode = 0xffffffffu;
 /// One episode as evidence: active during [onset_ns, last_ns].
 struct Span {
   int64_t onset_ns = 0;
-  int64_t last_ns = 0;       // last time that it was seen (not last + holds)
-  double survive = 1;        // product of (1 - p) over the observed parent signals
-  uint32_t node = kNoNode;   // row; kNoNode for signals without a node key
-  uint32_t evidence = 0;     // index into Input::evidence
+  int64_t last_ns = 0;      // last time that it was seen (not last + holds)
+  double survive = 1;       // product of (1 - p) over the observed parent signals
+  uint32_t node = kNoNode;  // row; kNoNode for signals without a node key
+  uint32_t evidence = 0;    // index into Input::evidence
   uint32_t episode = 0;
 };
 

@@ -165,8 +165,8 @@ abi::Verdict verdict(const Json& j) {
   v.job_node_count = count<uint32_t>(j, "job_node_count");
   v.late_events = count<uint32_t>(j, "late_events");
   for (const Json& n : list(j, "nodes")) {
-    v.nodes.push_back({text(n, "node"), number(n, "p"), text(n, "level"), text(n, "fault"),
-                       text(n, "entity")});
+    v.nodes.push_back(
+        {text(n, "node"), number(n, "p"), text(n, "level"), text(n, "fault"), text(n, "entity")});
   }
   for (const Json& h : list(j, "hypotheses")) v.hypotheses.push_back(hypothesis(h));
   for (const Json& c : list(j, "counterfactual")) {

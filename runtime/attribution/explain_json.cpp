@@ -38,9 +38,8 @@ Json contribution(const abi::Contribution& c, int64_t opened_ns) {
   j["entity_count"] = c.entity_count;
   j["fired_count"] = c.fired_count;
   j["onset"] = instant(c.onset_ns);
-  j["onset_offset_s"] = c.onset_ns == kNoTimeNs
-                            ? Json()
-                            : Json(static_cast<double>(c.onset_ns - opened_ns) / 1e9);
+  j["onset_offset_s"] =
+      c.onset_ns == kNoTimeNs ? Json() : Json(static_cast<double>(c.onset_ns - opened_ns) / 1e9);
   j["firings"] = c.firings;
   j["value"] = number(c.value);
   j["limit"] = c.limit || !c.limit_origin.empty()

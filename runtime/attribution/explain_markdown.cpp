@@ -27,8 +27,8 @@ void hypothesis(const abi::Hypothesis& h, size_t rank, int64_t opened_ns, std::s
   out += "\n### " + std::to_string(rank) + ". " + cell(title(h)) + ": " +
          fixed(h.p * 100, "%.2f %%") + "\n\n";
   if (h.what == abi::Hypothesis::What::kNone) return;
-  out += "Prior " + fixed(h.prior_nats, "%+.2f") + ", log-odds " +
-         fixed(h.log_odds_nats, "%+.2f") + " nats";
+  out += "Prior " + fixed(h.prior_nats, "%+.2f") + ", log-odds " + fixed(h.log_odds_nats, "%+.2f") +
+         " nats";
   if (!h.remedy.empty()) out += ", remedy " + cell(h.remedy);
   out += ".\n\n";
   if (!h.contributions.empty()) {
@@ -38,9 +38,9 @@ void hypothesis(const abi::Hypothesis& h, size_t rank, int64_t opened_ns, std::s
   for (const auto& c : h.contributions) {
     const std::string rule =
         c.rule.file.empty() ? "" : c.rule.file + ":" + std::to_string(c.rule.line);
-    out += "| " + fixed(c.nats, "%+.2f") + " | " + cell(c.signal) + " | " + cell(c.entity) +
-           " | " + std::string(word(c.state)) + " | " + offset_text(c.onset_ns, opened_ns) +
-           " | " + cell(value_text(c)) + " | " + cell(rule) + " |\n";
+    out += "| " + fixed(c.nats, "%+.2f") + " | " + cell(c.signal) + " | " + cell(c.entity) + " | " +
+           std::string(word(c.state)) + " | " + offset_text(c.onset_ns, opened_ns) + " | " +
+           cell(value_text(c)) + " | " + cell(rule) + " |\n";
   }
   for (const auto& e : h.explained_away) {
     out += "\n- explained away: " + cell(e.signal + " on " + e.entity + " by " + e.by) + " (" +

@@ -70,8 +70,10 @@ std::string events_text(const abi::Contribution& c) {
   for (size_t i = 0; i < std::min(c.events.size(), kEventsShownMax); ++i) {
     const auto& e = c.events[i];
     out += (out.empty() ? "" : " ");
-    if (!e.id.empty()) out += e.id;
-    else out += e.seq == 0 ? e.source : e.source + "#" + std::to_string(e.seq);
+    if (!e.id.empty())
+      out += e.id;
+    else
+      out += e.seq == 0 ? e.source : e.source + "#" + std::to_string(e.seq);
   }
   if (c.events.size() > kEventsShownMax) {
     out += " and " + std::to_string(c.events.size() - kEventsShownMax) + " more";
@@ -127,8 +129,8 @@ std::string contribution_table(const abi::Hypothesis& h, int64_t opened_ns, cons
 
 std::string hypothesis_text(const abi::Hypothesis& h, size_t rank, int64_t opened_ns,
                             const Paint& paint) {
-  std::string out = "\n  " + std::to_string(rank) + ". " + paint.bold(title(h)) + "  " +
-                    percent(h.p);
+  std::string out =
+      "\n  " + std::to_string(rank) + ". " + paint.bold(title(h)) + "  " + percent(h.p);
   if (!h.hw_class.empty()) out += "  class " + h.hw_class;
   if (!h.severity.empty()) out += "  severity " + h.severity;
   if (!h.remedy.empty()) out += "  remedy " + h.remedy;
@@ -213,10 +215,10 @@ std::string to_table_row(const abi::Verdict& v, bool color) {
   }
   const std::string answer = padded(headline(v), 28);
   const std::string rev = std::to_string(v.revision) + (v.final_revision ? "f" : "");
-  return padded(to_rfc3339(EventTime{v.ts_ns / kNsPerMs * kNsPerMs}), 24) + "  " + padded(v.job, 12) + "  " +
-         padded(short_name(v.incident_type), 12) + "  " + padded(rev, 5) + "  " +
-         (bad ? paint.red(answer) : paint.green(answer)) + "  " + padded(percent(p), 7, true) +
-         "  " + because;
+  return padded(to_rfc3339(EventTime{v.ts_ns / kNsPerMs * kNsPerMs}), 24) + "  " +
+         padded(v.job, 12) + "  " + padded(short_name(v.incident_type), 12) + "  " +
+         padded(rev, 5) + "  " + (bad ? paint.red(answer) : paint.green(answer)) + "  " +
+         padded(percent(p), 7, true) + "  " + because;
 }
 
 }  // namespace reflex::attribution

@@ -47,9 +47,9 @@ bool ids_exist(const abi::CompiledPack& pack, const abi::EdgePlan& e) {
 auto edge_rank(const abi::CompiledPack& pack, uint32_t index) {
   const abi::EdgePlan& e = pack.edges[index];
   const std::string& from = e.from_signal ? pack.signals[e.from].name : pack.causes[e.cause].name;
-  return std::make_tuple(std::string_view(pack.signals[e.to].name), e.scope,
-                         std::string_view(from), std::string_view(e.where.file), e.where.line,
-                         e.where.column, e.lag_lo_ns, e.lag_hi_ns, e.p);
+  return std::make_tuple(std::string_view(pack.signals[e.to].name), e.scope, std::string_view(from),
+                         std::string_view(e.where.file), e.where.line, e.where.column, e.lag_lo_ns,
+                         e.lag_hi_ns, e.p);
 }
 
 }  // namespace
@@ -86,8 +86,10 @@ Result<CauseGraph> build_cause_graph(const abi::CompiledPack& pack) {
   out.parent_edges.resize(pack.signals.size());
   for (Vertex v = 0; v < num_vertices(g); ++v) {
     for (auto [it, end] = out_edges(v, g); it != end; ++it) {
-      if (v < causes) out.cause_edges[v].push_back(g[*it].plan);
-      else out.parent_edges[target(*it, g) - causes].push_back(g[*it].plan);
+      if (v < causes)
+        out.cause_edges[v].push_back(g[*it].plan);
+      else
+        out.parent_edges[target(*it, g) - causes].push_back(g[*it].plan);
     }
   }
   for (auto& list : out.parent_edges) {  // gathered by source id: back to the order of names

@@ -21,11 +21,11 @@ struct Scorer::GroupTable {
     double lost;
     int32_t fired;
     int32_t fired_observed;
-    uint32_t class_at;      // index into classes
+    uint32_t class_at;  // index into classes
   };
   std::vector<Step> deltas;
-  std::vector<abi::ClassId> classes;         // of the members
-  std::vector<uint32_t> observed_of_class;   // members whose source reports
+  std::vector<abi::ClassId> classes;        // of the members
+  std::vector<uint32_t> observed_of_class;  // members whose source reports
   uint32_t observed_total = 0;
   uint32_t member_total = 0;
   int64_t earliest_onset_ns = kNoTimeNs;

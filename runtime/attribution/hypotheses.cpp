@@ -21,8 +21,10 @@ class Maker {
   std::vector<Candidate> make() {
     for (abi::CauseId c : graph_.cause_order) {
       const auto& keys = kinds()[cause(c).entity_kind].keys;
-      if (std::find(keys.begin(), keys.end(), "node") != keys.end()) add_nodes(c);
-      else add_external(c, keys);
+      if (std::find(keys.begin(), keys.end(), "node") != keys.end())
+        add_nodes(c);
+      else
+        add_external(c, keys);
     }
     return std::move(out_);
   }
@@ -127,8 +129,11 @@ class Maker {
         add_entities(c, row);
         continue;
       }
-      Signature s{v.hw_class, std::bit_cast<uint64_t>(v.hazard), places ? v.rack : kNoSymbol,
-                  places ? v.tor : kNoSymbol, {}};
+      Signature s{v.hw_class,
+                  std::bit_cast<uint64_t>(v.hazard),
+                  places ? v.rack : kNoSymbol,
+                  places ? v.tor : kNoSymbol,
+                  {}};
       for (abi::SignalId signal : children_) s.observed.push_back(field_.observed(signal, row));
       if (last >= signatures.size() || !(signatures[last] == s)) {
         last = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), s) -
@@ -145,9 +150,8 @@ class Maker {
   }
 
   bool has_evidence(uint32_t row) const {
-    return std::any_of(children_.begin(), children_.end(), [&](abi::SignalId s) {
-      return !field_.spans(s, row).empty();
-    });
+    return std::any_of(children_.begin(), children_.end(),
+                       [&](abi::SignalId s) { return !field_.spans(s, row).empty(); });
   }
 
   abi::EntityKey node_entity(abi::CauseId c, uint32_t row) const {

@@ -48,8 +48,7 @@ class Ranker {
 
   void sort_best() {
     r_.sorted = std::min(listed_, r_.candidates.size());
-    std::partial_sort(r_.candidates.begin(), r_.candidates.begin() + r_.sorted,
-                      r_.candidates.end(),
+    std::partial_sort(r_.candidates.begin(), r_.candidates.begin() + r_.sorted, r_.candidates.end(),
                       [&](const Candidate& a, const Candidate& b) { return before(a, b); });
   }
 
@@ -80,9 +79,8 @@ class Ranker {
         return c.log_odds <= bar || !residual.has_own_evidence(c);
       });
       if (rivals.empty()) break;
-      active = *std::min_element(rivals.begin(), rivals.end(), [&](const auto& a, const auto& b) {
-        return before(a, b);
-      });
+      active = *std::min_element(rivals.begin(), rivals.end(),
+                                 [&](const auto& a, const auto& b) { return before(a, b); });
       co_[active.row] = 1;
       co_odds_[active.row] = active.log_odds + shift;
       std::erase_if(rivals, [&](const Candidate& c) { return c.row == active.row; });
@@ -133,9 +131,7 @@ class Ranker {
     return n;
   }
 
-  bool is_co(const Candidate& c) const {
-    return c.row != kNoNode && co_[c.row] && c.alike.empty();
-  }
+  bool is_co(const Candidate& c) const { return c.row != kNoNode && co_[c.row] && c.alike.empty(); }
 
   // An accepted further culprit: its probability is that of its residual odds, split over its own
   // hypotheses by weight.
@@ -160,9 +156,8 @@ class Ranker {
     r_.node_p.assign(field_.rows().size(), 0);
     r_.node_best.assign(field_.rows().size(), kNoNode);
     std::vector<uint32_t> order(live);
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return before(r_.candidates[a], r_.candidates[b]);
-    });
+    std::sort(order.begin(), order.end(),
+              [&](uint32_t a, uint32_t b) { return before(r_.candidates[a], r_.candidates[b]); });
     for (uint32_t i : order) {
       const Candidate& c = r_.candidates[i];
       const double each = r_.p[i] / static_cast<double>(rivals_in(c));

@@ -11,13 +11,13 @@
 namespace reflex::attribution {
 
 struct Ranking {
-  std::vector<Candidate> candidates;     // best first up to `sorted`, then in no useful order
+  std::vector<Candidate> candidates;  // best first up to `sorted`, then in no useful order
   size_t sorted = 0;
-  std::vector<double> p;                 // [candidate] posterior, over all its `alike` nodes
+  std::vector<double> p;  // [candidate] posterior, over all its `alike` nodes
   double p_none = 0;
-  std::vector<double> node_p;            // [row]
-  std::vector<uint32_t> node_best;       // [row] best candidate, or kNoNode
-  std::vector<uint32_t> culprit_rows;    // best first
+  std::vector<double> node_p;          // [row]
+  std::vector<uint32_t> node_best;     // [row] best candidate, or kNoNode
+  std::vector<uint32_t> culprit_rows;  // best first
   abi::Answer answer = abi::Answer::kUndetermined;
   std::string level;
   std::string external;

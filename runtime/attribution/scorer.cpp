@@ -155,8 +155,10 @@ void Scorer::terms_into(const Candidate& c, bool with_tables, std::vector<Term>&
     }
     if (term.reach == Term::Reach::kGroup) {
       if (own_before) term.minus_own = true;
-      if (group_before) term.reach = Term::Reach::kRest;
-      else if (with_tables) term.table = table(term);
+      if (group_before)
+        term.reach = Term::Reach::kRest;
+      else if (with_tables)
+        term.table = table(term);
     }
     out.push_back(term);
   }
@@ -247,8 +249,8 @@ bool Scorer::entity_matches(const Candidate& c, const Term& term, const Span& s)
   uint64_t value = 0;
   if (field_.key_value(entity, "job", &value) && value != field_.input().job) return false;
   const abi::Scope scope = term.edge->scope;
-  const bool wide = scope == abi::Scope::kJob || scope == abi::Scope::kAll ||
-                    scope == abi::Scope::kPeers;
+  const bool wide =
+      scope == abi::Scope::kJob || scope == abi::Scope::kAll || scope == abi::Scope::kPeers;
   if (c.row != kNoNode && !wide && !field_.same_place(entity, c.row)) return false;
   return field_.compatible(c.entity, entity);
 }
@@ -275,8 +277,10 @@ Scorer::Member Scorer::entity_at(const Candidate& c, const Term& term, int64_t t
 bool Scorer::reaches(const Candidate& c, const Term& term, const Span& s) const {
   switch (term.reach) {
     case Term::Reach::kNowhere:
-    case Term::Reach::kShadowed: return false;
-    case Term::Reach::kEntity: return entity_matches(c, term, s);
+    case Term::Reach::kShadowed:
+      return false;
+    case Term::Reach::kEntity:
+      return entity_matches(c, term, s);
     case Term::Reach::kOwn:
       return s.node == c.row && field_.compatible(c.entity, field_.evidence(s).entity);
     case Term::Reach::kGroup:
@@ -313,9 +317,12 @@ TermValue Scorer::value_at(const Candidate& c, const std::vector<Term>& all, siz
   };
   switch (term.reach) {
     case Term::Reach::kNowhere:
-    case Term::Reach::kShadowed: break;
-    case Term::Reach::kOwn: return member_at(term, c.row, t_ns).value;
-    case Term::Reach::kEntity: return entity_at(c, term, t_ns).value;
+    case Term::Reach::kShadowed:
+      break;
+    case Term::Reach::kOwn:
+      return member_at(term, c.row, t_ns).value;
+    case Term::Reach::kEntity:
+      return entity_at(c, term, t_ns).value;
     case Term::Reach::kRest:
       for (uint32_t row : term.group->rows) {
         if (!claimed(c, all, at, row)) add(member_at(term, row, t_ns).value, 1);

@@ -19,8 +19,8 @@ namespace reflex::attribution {
 /// evidence, which all have the same weight.
 struct Candidate {
   abi::CauseId cause = 0;
-  uint32_t row = kNoNode;         // kNoNode: an external cause
-  abi::EntityKey entity;          // count may be short of its kind: "some gpu of the node"
+  uint32_t row = kNoNode;  // kNoNode: an external cause
+  abi::EntityKey entity;   // count may be short of its kind: "some gpu of the node"
   std::vector<uint32_t> alike;
   double prior_nats = 0;
   double log_odds = 0;
@@ -30,8 +30,8 @@ struct Candidate {
 /// The sum of one edge's terms over the entities that it reaches.
 struct TermValue {
   double nats = 0;
-  double lost = 0;                // to observed parents
-  uint32_t members = 0;           // fired or observed
+  double lost = 0;       // to observed parents
+  uint32_t members = 0;  // fired or observed
   uint32_t fired = 0;
   uint32_t unobserved = 0;
 };
@@ -67,9 +67,9 @@ class Scorer {
  private:
   struct GroupTable;
   struct Group {
-    char what = 'j';                 // a(ll), j(ob), r(ack), t(or)
+    char what = 'j';  // a(ll), j(ob), r(ack), t(or)
     SymbolId id = kNoSymbol;
-    std::vector<uint32_t> rows;      // by name
+    std::vector<uint32_t> rows;  // by name
   };
   [[nodiscard]] bool contains(const Group& g, uint32_t row) const {
     const NodeView& v = *field_.rows()[row].view;
@@ -81,8 +81,8 @@ class Scorer {
     // kNowhere: the label is missing. kShadowed: a narrower edge covers the same entities.
     enum class Reach : uint8_t { kNowhere, kShadowed, kOwn, kEntity, kGroup, kRest };
     Reach reach = Reach::kNowhere;
-    const Group* group = nullptr;    // kGroup, kRest (a group minus what narrower edges claimed)
-    GroupTable* table = nullptr;     // kGroup
+    const Group* group = nullptr;  // kGroup, kRest (a group minus what narrower edges claimed)
+    GroupTable* table = nullptr;   // kGroup
     bool minus_own = false;
     const abi::EntityKey* filter = nullptr;
   };
@@ -124,12 +124,12 @@ class Scorer {
   const EvidenceField& field_;
   const CauseGraph& graph_;
   const abi::CompiledPack& pack_;
-  std::vector<double> leaks_;                        // [edge]
+  std::vector<double> leaks_;  // [edge]
   // [edge]: cause and signal have a key in common. Without one there is nothing to filter by, and
   // all entities of an external cause share one table (625 switches of a job, not 625 tables).
   std::vector<uint8_t> shares_key_;
   // Weights without parents and open windows, which is nearly all of them: NaN until asked.
-  mutable std::vector<double> plain_fired_;          // [edge * classes + class]
+  mutable std::vector<double> plain_fired_;  // [edge * classes + class]
   mutable std::vector<double> plain_silent_;
   struct OpenSilent {
     int64_t t_ns = kNoTimeNs;
@@ -137,17 +137,17 @@ class Scorer {
   };
   // The same for windows that are still open, which ask for few onsets again and again.
   mutable std::vector<std::array<OpenSilent, 4>> open_silent_;  // [edge * classes + class]
-  std::vector<uint16_t> class_slot_;                 // [hw_class] -> dense index of those in use
+  std::vector<uint16_t> class_slot_;  // [hw_class] -> dense index of those in use
   size_t class_count_ = 1;
   std::vector<std::pair<const Group*, GroupTable*>> last_table_;  // [edge] unfiltered
   std::map<std::pair<char, SymbolId>, Group> groups_;
   const Group* all_ = nullptr;
   const Group* job_ = nullptr;
-  std::vector<Term> scratch_terms_;                  // of evaluate(): saves an allocation each
+  std::vector<Term> scratch_terms_;  // of evaluate(): saves an allocation each
   std::vector<int64_t> scratch_onsets_;
   struct TableKey {
     uint32_t edge;
-    const Group* group;                              // identity only: never iterated for output
+    const Group* group;  // identity only: never iterated for output
     std::array<uint64_t, 3> filter;
     friend auto operator<=>(const TableKey&, const TableKey&) = default;
   };

@@ -13,12 +13,18 @@ constexpr size_t kEventsMax = 8;
 
 std::string_view scope_text(abi::Scope scope) {
   switch (scope) {
-    case abi::Scope::kSelf: return "self";
-    case abi::Scope::kPeers: return "peers";
-    case abi::Scope::kRack: return "rack";
-    case abi::Scope::kTor: return "tor";
-    case abi::Scope::kJob: return "job";
-    case abi::Scope::kAll: return "all";
+    case abi::Scope::kSelf:
+      return "self";
+    case abi::Scope::kPeers:
+      return "peers";
+    case abi::Scope::kRack:
+      return "rack";
+    case abi::Scope::kTor:
+      return "tor";
+    case abi::Scope::kJob:
+      return "job";
+    case abi::Scope::kAll:
+      return "all";
   }
   return "";
 }
@@ -46,13 +52,11 @@ std::string Scorer::entity_text(const Candidate& c) const {
 std::vector<const Span*> Scorer::fired_spans(const Candidate& c, const std::vector<Term>& all,
                                              size_t at, size_t max) const {
   std::vector<const Span*> out;
-  const auto list = all[at].reach == Term::Reach::kOwn
-                        ? field_.spans(all[at].edge->to, c.row)
-                        : field_.spans(all[at].edge->to);
+  const auto list = all[at].reach == Term::Reach::kOwn ? field_.spans(all[at].edge->to, c.row)
+                                                       : field_.spans(all[at].edge->to);
   for (const Span& s : list) {
     if (!in_window(s, *all[at].edge, c.onset_ns) || !reaches(c, all[at], s)) continue;
-    if (s.node != kNoNode && all[at].reach == Term::Reach::kRest &&
-        claimed(c, all, at, s.node)) {
+    if (s.node != kNoNode && all[at].reach == Term::Reach::kRest && claimed(c, all, at, s.node)) {
       continue;
     }
     out.push_back(&s);
@@ -101,8 +105,8 @@ abi::Contribution Scorer::contribution(const Candidate& c, const std::vector<Ter
     const Member m = term.reach == Term::Reach::kOwn ? member_at(term, c.row, c.onset_ns)
                                                      : entity_at(c, term, c.onset_ns);
     if (m.span) fired.assign(1, m.span);
-    out.entity = m.span ? field_.entity_text(field_.evidence(*m.span).entity)
-                        : field_.entity_text(c.entity);
+    out.entity =
+        m.span ? field_.entity_text(field_.evidence(*m.span).entity) : field_.entity_text(c.entity);
     if (!m.span && term.reach == Term::Reach::kEntity) {
       out.entity = pack_.entity_kinds[signal.entity_kind].keys.empty()
                        ? "all"
@@ -144,10 +148,10 @@ void Scorer::list_unobserved(const Candidate& c, const std::vector<Term>& all, s
                              const TermValue& v, abi::Hypothesis& h) const {
   if (v.unobserved == 0) return;
   const bool group = all[at].group != nullptr;
-  h.unobserved.push_back({pack_.signals[all[at].edge->to].name,
-                          group ? std::to_string(v.unobserved) + " nodes"
-                                : field_.entity_text(c.entity),
-                          "source not reporting"});
+  h.unobserved.push_back(
+      {pack_.signals[all[at].edge->to].name,
+       group ? std::to_string(v.unobserved) + " nodes" : field_.entity_text(c.entity),
+       "source not reporting"});
 }
 
 abi::Hypothesis Scorer::explain(const Candidate& c) {
@@ -170,9 +174,9 @@ abi::Hypothesis Scorer::explain(const Candidate& c) {
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].reach == Term::Reach::kShadowed) continue;
     if (all[i].reach == Term::Reach::kNowhere) {
-      h.unobserved.push_back({pack_.signals[all[i].edge->to].name, h.entity,
-                              "no " + std::string(scope_text(all[i].edge->scope)) +
-                                  " label: edge not applicable"});
+      h.unobserved.push_back(
+          {pack_.signals[all[i].edge->to].name, h.entity,
+           "no " + std::string(scope_text(all[i].edge->scope)) + " label: edge not applicable"});
       continue;
     }
     abi::Contribution one = contribution(c, all, i, h);

@@ -188,8 +188,8 @@ std::optional<Duration> parse_duration(std::string_view text) {
   constexpr struct {
     std::string_view name;
     int64_t ns;
-  } kUnits[] = {{"ns", 1},           {"us", kNsPerUs},     {"ms", kNsPerMs},  {"s", kNsPerSecond},
-                {"m", kNsPerMinute}, {"h", kNsPerHour},    {"d", kNsPerDay},  {"w", 7 * kNsPerDay}};
+  } kUnits[] = {{"ns", 1},           {"us", kNsPerUs},  {"ms", kNsPerMs}, {"s", kNsPerSecond},
+                {"m", kNsPerMinute}, {"h", kNsPerHour}, {"d", kNsPerDay}, {"w", 7 * kNsPerDay}};
   const bool negative = !text.empty() && text.front() == '-';
   if (negative) text.remove_prefix(1);
   if (text.empty()) return std::nullopt;

@@ -33,8 +33,8 @@ Value rfx_node_label(const EvalContext* context, int64_t node, uint64_t known,
                      uint32_t label) noexcept {
   const HostServices* host = context->host;
   if (known == 0 || host == nullptr || host->node_label == nullptr || !is_symbol(node)) return {};
-  return normalised(host->node_label(context->host_state, context->now_ns,
-                                     static_cast<SymbolId>(node), label));
+  return normalised(
+      host->node_label(context->host_state, context->now_ns, static_cast<SymbolId>(node), label));
 }
 
 Value rfx_nodes_in_job(const EvalContext* context, int64_t job, uint64_t known) noexcept {

@@ -30,9 +30,9 @@ Result<std::shared_ptr<const PatternTable>> PatternTable::make(
     auto regex = std::make_unique<re2::RE2>(pattern, options);
     if (!regex->ok()) return Error{"regular expression /" + pattern + "/: " + regex->error()};
     if (regex->ProgramSize() > kRegexProgramMax) {
-      return Error{"regular expression /" + pattern + "/ is too large: " +
-                   std::to_string(regex->ProgramSize()) + " instructions, at most " +
-                   std::to_string(kRegexProgramMax)};
+      return Error{"regular expression /" + pattern +
+                   "/ is too large: " + std::to_string(regex->ProgramSize()) +
+                   " instructions, at most " + std::to_string(kRegexProgramMax)};
     }
     table->regexes_.push_back(std::move(regex));
   }
@@ -66,7 +66,7 @@ bool glob_match(std::string_view glob, std::string_view text) noexcept {
   constexpr size_t kNoStar = std::numeric_limits<size_t>::max();
   size_t g = 0;
   size_t t = 0;
-  size_t star = kNoStar;   // the last '*' seen, and the text position it is tried to reach up to
+  size_t star = kNoStar;  // the last '*' seen, and the text position it is tried to reach up to
   size_t star_text = 0;
   while (t < text.size()) {
     if (g < glob.size() && glob[g] == '*') {

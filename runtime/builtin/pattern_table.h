@@ -30,8 +30,8 @@ inline constexpr int kRegexProgramMax = 20'000;
 struct PatternSource {
   std::vector<std::string> texts;
   std::vector<std::string> globs;
-  std::vector<std::string> regexes;             // RE2 syntax
-  std::vector<std::vector<int64_t>> int_sets;   // each sorted and unique
+  std::vector<std::string> regexes;            // RE2 syntax
+  std::vector<std::vector<int64_t>> int_sets;  // each sorted and unique
 };
 
 class PatternTable {
@@ -51,7 +51,7 @@ class PatternTable {
 
  private:
   PatternTable() = default;
-  std::vector<std::vector<uint64_t>> texts_;    // abi::Text header and bytes, 8-byte aligned
+  std::vector<std::vector<uint64_t>> texts_;  // abi::Text header and bytes, 8-byte aligned
   std::vector<std::string> globs_;
   std::vector<std::unique_ptr<re2::RE2>> regexes_;
   std::vector<std::vector<int64_t>> int_sets_;

@@ -18,8 +18,7 @@ uint64_t rfx_text_like(const PatternTable* patterns, uint32_t index, const Text*
   return text != nullptr && patterns->glob_matches(index, text->view());
 }
 
-uint64_t rfx_text_matches(const PatternTable* patterns, uint32_t index,
-                          const Text* text) noexcept {
+uint64_t rfx_text_matches(const PatternTable* patterns, uint32_t index, const Text* text) noexcept {
   return text != nullptr && patterns->regex_matches(index, text->view());
 }
 

@@ -53,9 +53,8 @@ bool Coverage::in_gap(SymbolId node, int64_t at_ns) const {
   if (gaps_.empty()) return false;
   const auto gap = gaps_.find(node);
   if (gap == gaps_.end()) return false;
-  return std::any_of(gap->second.begin(), gap->second.end(), [&](const Gap& g) {
-    return g.from_ns <= at_ns && at_ns < g.to_ns;
-  });
+  return std::any_of(gap->second.begin(), gap->second.end(),
+                     [&](const Gap& g) { return g.from_ns <= at_ns && at_ns < g.to_ns; });
 }
 
 bool Coverage::observed(abi::SignalId signal, SymbolId node, int64_t at_ns) const {

@@ -1,4 +1,5 @@
-// Coverage: which signals can be seen on which node at all (attribution.md section 2, "unobserved").
+// Coverage: which signals can be seen on which node at all (attribution.md section 2,
+// "unobserved").
 //
 // A signal is observed on a node when every kind that it listens to has a source that covers the
 // node: a log of that node covers every kind that decoders make; a structured stream covers a kind
@@ -38,10 +39,10 @@ class Coverage {
   };
   std::shared_ptr<const abi::CompiledPack> pack_;
   bool all_ = false;
-  std::vector<uint8_t> decoded_kind_;       // [KindId]: some decoder makes it
+  std::vector<uint8_t> decoded_kind_;  // [KindId]: some decoder makes it
   void refresh_signals();
-  std::vector<int64_t> structured_since_;   // [KindId], kNoTimeNs = never
-  std::vector<int64_t> signal_since_;       // [SignalId] all its kinds are structured; kNever
+  std::vector<int64_t> structured_since_;  // [KindId], kNoTimeNs = never
+  std::vector<int64_t> signal_since_;      // [SignalId] all its kinds are structured; kNever
   std::unordered_map<SymbolId, bool> logged_;
   std::unordered_map<SymbolId, std::vector<Gap>> gaps_;
 };

@@ -28,8 +28,8 @@ struct EngineOptions {
 };
 
 struct EngineSinks {
-  std::function<void(abi::Verdict&&)> verdict;       // required
-  std::function<void(const abi::Firing&)> firing;    // may be empty
+  std::function<void(abi::Verdict&&)> verdict;     // required
+  std::function<void(const abi::Firing&)> firing;  // may be empty
 };
 
 class Engine {
@@ -73,9 +73,9 @@ class Engine {
   std::unique_ptr<eval::SignalEngine> signals_;
   std::unique_ptr<IncidentTracker> incidents_;
   std::vector<SymbolId> log_sources_;
-  std::vector<uint8_t> opens_incident_;   // [KindId]
-  std::vector<uint8_t> tells_absence_;    // [SignalId]: has a `then absent` step
-  std::vector<abi::Firing> firings_;      // reused
+  std::vector<uint8_t> opens_incident_;  // [KindId]
+  std::vector<uint8_t> tells_absence_;   // [SignalId]: has a `then absent` step
+  std::vector<abi::Firing> firings_;     // reused
   int64_t last_ts_ns_ = kNoTimeNs;
 };
 

@@ -60,8 +60,7 @@ void EvidenceLog::add(const abi::Firing& firing) {
     if (!episodes.empty() && --episodes.back().firings == 0) episodes.pop_back();
     return;
   }
-  const int64_t end =
-      condition ? kOngoing : saturating_add(firing.ts_ns, holds_ns(firing.signal));
+  const int64_t end = condition ? kOngoing : saturating_add(firing.ts_ns, holds_ns(firing.signal));
   if (!episodes.empty() && firing.onset_ns <= episodes.back().end_ns) {
     auto& last = episodes.back();
     last.end_ns = std::max(last.end_ns, end);

@@ -1,11 +1,11 @@
 // Incidents and their revisions: see incident_tracker.h.
 #include "runtime/engine/incident_tracker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "runtime/base/check.h"
 #include "runtime/base/time.h"
@@ -77,8 +77,8 @@ IncidentTracker::IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
 }
 
 void IncidentTracker::process(const std::vector<abi::Firing>& firings,
-                              const std::vector<const abi::Record*>& records,
-                              int64_t watermark_ns, const VerdictSink& sink) {
+                              const std::vector<const abi::Record*>& records, int64_t watermark_ns,
+                              const VerdictSink& sink) {
   size_t r = 0;
   const auto open_records_until = [&](int64_t ts_ns) {
     for (; r < records.size() && records[r]->ts_ns <= ts_ns; ++r) {

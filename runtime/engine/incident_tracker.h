@@ -54,12 +54,12 @@ class IncidentTracker {
     int64_t opened_ns = 0;
     int64_t final_ns = 0;
     int64_t merge_until_ns = 0;
-    int64_t next_ns = 0;          // when the next evaluation is due; kNever when not dirty
-    bool asked = false;           // its id came from outside (incident.open)
-    bool closed = false;          // final revision given; kept for `merge for`
+    int64_t next_ns = 0;  // when the next evaluation is due; kNever when not dirty
+    bool asked = false;   // its id came from outside (incident.open)
+    bool closed = false;  // final revision given; kept for `merge for`
     uint32_t revision = 0;
     uint32_t late_events = 0;
-    std::string signature;        // of the last revision given
+    std::string signature;  // of the last revision given
     std::vector<attribution::NodeView> nodes;
     uint32_t job_node_count = 0;
   };
@@ -91,7 +91,7 @@ class IncidentTracker {
     const abi::IncidentPlan* plan = nullptr;
     abi::ExprId where = abi::kNone32;
   };
-  std::vector<std::vector<KindTrigger>> opened_by_kind_;                 // [KindId]
+  std::vector<std::vector<KindTrigger>> opened_by_kind_;  // [KindId]
   std::vector<std::string> pack_names_;
   std::vector<std::unique_ptr<Open>> incidents_;
   std::unordered_map<SymbolId, std::vector<Open*>> by_node_;

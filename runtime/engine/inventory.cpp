@@ -1,12 +1,12 @@
 // Inventory files: see inventory.h.
 #include "runtime/engine/inventory.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <fstream>
-#include <sstream>
-
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "runtime/base/time.h"
 
@@ -71,8 +71,8 @@ void load_job(const Json& entry, SymbolTable& symbols, topology::Topology& topol
   if (entry.contains("start")) {
     const auto given = time_of(entry["start"]);
     if (!given) {
-      summary.warnings.push_back(fmt::format("job {}: 'start' is not a time: skipped",
-                                             entry["job"].get<std::string>()));
+      summary.warnings.push_back(
+          fmt::format("job {}: 'start' is not a time: skipped", entry["job"].get<std::string>()));
       return;
     }
     start = *given;

@@ -1,5 +1,6 @@
-// Inventory: `{"nodes":[{"node":..,"labels":{..}}],"jobs":[{"job":..,"nodes":[..],"start":..,"end":..}]}`
-// as topology events (events.md). Labels hold from the beginning of time; jobs from their start.
+// Inventory:
+// `{"nodes":[{"node":..,"labels":{..}}],"jobs":[{"job":..,"nodes":[..],"start":..,"end":..}]}` as
+// topology events (events.md). Labels hold from the beginning of time; jobs from their start.
 //
 // Errors: unreadable or malformed files are Errors with the path; an entry without a name is
 // skipped and reported in `warnings`.

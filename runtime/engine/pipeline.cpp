@@ -1,13 +1,13 @@
 // Reading, decoding, ordering, evaluating: see pipeline.h.
 #include "runtime/engine/pipeline.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <optional>
 #include <thread>
-
-#include <fmt/format.h>
 
 #include "runtime/stream/line_source.h"
 #include "runtime/stream/reorder.h"
@@ -22,7 +22,7 @@ struct Input {
   std::unique_ptr<stream::LineSource> lines;
   std::vector<std::unique_ptr<stream::NdjsonDecoder>> pieces;
   std::unique_ptr<stream::LogDecoder> log;
-  int64_t progress_ns = kNoTimeNs;   // largest ts decoded
+  int64_t progress_ns = kNoTimeNs;  // largest ts decoded
   uint64_t lines_too_long = 0;
   bool done = false;
 };
@@ -35,8 +35,8 @@ int year_of(int64_t ts_ns) {
 
 class Run {
  public:
-  Run(std::shared_ptr<const abi::CompiledPack> pack, Engine& engine,
-      const PipelineOptions& options, const PipelineHooks& hooks)
+  Run(std::shared_ptr<const abi::CompiledPack> pack, Engine& engine, const PipelineOptions& options,
+      const PipelineHooks& hooks)
       : pack_(std::move(pack)),
         engine_(engine),
         options_(options),
@@ -198,7 +198,7 @@ void Run::decode_pieces(Input& input, const stream::Chunk& chunk) {
     end = newline == std::string_view::npos ? chunk.text.size() : newline + 1;
     texts.push_back(chunk.text.substr(begin, end - begin));
     first_lines.push_back(line);
-    if (i + 1 < n) line += static_cast<uint64_t>(std::count(texts.back().begin(), texts.back().end(), '\n'));
+    if (i + 1 < n) line += stream::count_newlines(texts.back());
     begin = end;
   }
   std::vector<stream::RecordBatch> batches(texts.size());
@@ -213,8 +213,10 @@ void Run::decode_pieces(Input& input, const stream::Chunk& chunk) {
 }
 
 void Run::push(Input& input, stream::RecordBatch&& batch) {
-  for (const abi::Record* record : batch.records) {
-    input.progress_ns = std::max(input.progress_ns, record->ts_ns);
+  if (inputs_.size() > 1) {  // a single input is always the one that is read next
+    for (const abi::Record* record : batch.records) {
+      input.progress_ns = std::max(input.progress_ns, record->ts_ns);
+    }
   }
   reorder_.push(std::move(batch));
 }

@@ -1,8 +1,8 @@
 // Pipeline: input files -> engine, in event time (the batch job behind `reflex run`).
 //
 // All sources are known beforehand: the one that is least advanced in event time is read next, so
-// memory stays bounded and the watermark waits for every source. With threads > 1 a chunk is decoded
-// in parallel pieces; the result does not depend on threads, batch size or chunk borders.
+// memory stays bounded and the watermark waits for every source. With threads > 1 a chunk is
+// decoded in parallel pieces; the result does not depend on threads, batch size or chunk borders.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,16 @@ struct LogInput {
 };
 
 struct PipelineOptions {
-  std::vector<std::string> events;     // NDJSON paths; "-" is standard input
+  std::vector<std::string> events;  // NDJSON paths; "-" is standard input
   std::vector<LogInput> logs;
   unsigned threads = 1;
-  size_t batch_events = 4096;          // records per step of the engine
+  size_t batch_events = 4096;  // records per step of the engine
   size_t chunk_bytes = 1u << 20;
-  int64_t until_ns = INT64_MAX;        // --until: later events are not evaluated
-  int64_t now_limit_ns = INT64_MAX;    // --as-of + future_skew
-  double speed = 0;                    // events per wall second factor; 0 = as fast as possible
+  int64_t until_ns = INT64_MAX;      // --until: later events are not evaluated
+  int64_t now_limit_ns = INT64_MAX;  // --as-of + future_skew
+  double speed = 0;                  // events per wall second factor; 0 = as fast as possible
   stream::LogOptions log_options;
-  bool year_given = false;             // false: the year of each log file's time
+  bool year_given = false;  // false: the year of each log file's time
 };
 
 struct PipelineSummary {
@@ -51,8 +51,8 @@ struct Progress {
 };
 
 struct PipelineHooks {
-  stream::RejectSink rejected;                     // may be empty
-  std::function<void(const Progress&)> progress;   // may be empty; called once a chunk
+  stream::RejectSink rejected;                    // may be empty
+  std::function<void(const Progress&)> progress;  // may be empty; called once a chunk
 };
 
 Result<PipelineSummary> run_pipeline(std::shared_ptr<const abi::CompiledPack> pack, Engine& engine,

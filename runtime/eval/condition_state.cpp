@@ -29,8 +29,7 @@ void ConditionStates::on_event(abi::SignalId signal, const EventView& event, Ent
   const abi::Record& record = *event.record;
   state.order = record.order;
   state.last_event_ns = record.ts_ns;
-  evaluate(signal, entity, state,
-           {record.ts_ns, record.order, abi::FiringPhase::kEvent, &record});
+  evaluate(signal, entity, state, {record.ts_ns, record.order, abi::FiringPhase::kEvent, &record});
 }
 
 ConditionStates::Truths ConditionStates::truths(abi::SignalId signal, EntityIndex entity,
@@ -73,10 +72,8 @@ void ConditionStates::evaluate(abi::SignalId signal, EntityIndex entity, State& 
   }
   if (held) on = state.phase != Phase::kIdle && !state.off;
   advance(signal, entity, state, moment, on);
-  if (plan.time_driven &&
-      moment.ts_ns - state.last_event_ns <= core_.pack.limits.horizon_ns) {
-    state.wake_ns =
-        std::min(state.wake_ns, look_ahead(signal, entity, state, moment.ts_ns, t));
+  if (plan.time_driven && moment.ts_ns - state.last_event_ns <= core_.pack.limits.horizon_ns) {
+    state.wake_ns = std::min(state.wake_ns, look_ahead(signal, entity, state, moment.ts_ns, t));
   }
   schedule(signal, entity, state);
 }

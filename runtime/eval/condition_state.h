@@ -28,16 +28,16 @@ class ConditionStates {
   enum class Phase : uint8_t { kIdle, kPending, kActive };
   struct State {
     Phase phase = Phase::kIdle;
-    bool off = false;             // active, but `when` no longer holds
+    bool off = false;  // active, but `when` no longer holds
     bool unknown = false;
-    int64_t since_ns = 0;         // true since
+    int64_t since_ns = 0;  // true since
     int64_t off_since_ns = 0;
     int64_t unknown_since_ns = 0;
     int64_t last_event_ns = 0;
-    int64_t wake_ns = INT64_MAX;      // when it must be looked at again
-    int64_t scheduled_ns = INT64_MAX; // the timer in the queue
+    int64_t wake_ns = INT64_MAX;       // when it must be looked at again
+    int64_t scheduled_ns = INT64_MAX;  // the timer in the queue
     uint64_t tag = 0;
-    uint64_t order = ~uint64_t{0};    // of the last event
+    uint64_t order = ~uint64_t{0};  // of the last event
     std::vector<abi::EventRef> refs;
   };
   struct Moment {
@@ -58,8 +58,8 @@ class ConditionStates {
                bool on);
   void fire(abi::SignalId signal, EntityIndex entity, const State& state, const Moment& moment,
             abi::FiringChange change);
-  int64_t look_ahead(abi::SignalId signal, EntityIndex entity, const State& state,
-                     int64_t now_ns, const Truths& now);
+  int64_t look_ahead(abi::SignalId signal, EntityIndex entity, const State& state, int64_t now_ns,
+                     const Truths& now);
   void schedule(abi::SignalId signal, EntityIndex entity, State& state);
 
   ShardCore& core_;

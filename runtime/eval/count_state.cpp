@@ -8,12 +8,18 @@ namespace {
 
 bool holds(abi::CompareOp op, double count, double limit) {
   switch (op) {
-    case abi::CompareOp::kGe: return count >= limit;
-    case abi::CompareOp::kGt: return count > limit;
-    case abi::CompareOp::kLe: return count <= limit;
-    case abi::CompareOp::kLt: return count < limit;
-    case abi::CompareOp::kEq: return count == limit;
-    case abi::CompareOp::kNe: return count != limit;
+    case abi::CompareOp::kGe:
+      return count >= limit;
+    case abi::CompareOp::kGt:
+      return count > limit;
+    case abi::CompareOp::kLe:
+      return count <= limit;
+    case abi::CompareOp::kLt:
+      return count < limit;
+    case abi::CompareOp::kEq:
+      return count == limit;
+    case abi::CompareOp::kNe:
+      return count != limit;
   }
   return false;
 }
@@ -42,8 +48,8 @@ uint64_t member_hash(const ShardCore& core, const abi::CountPlan::Input& input,
                      const abi::Record& record) {
   const abi::Type& type = core.pack.kinds[input.kind].fields[input.distinct_slot].type;
   const int64_t value = record.i64(input.distinct_slot);
-  const bool symbol = type.scalar == abi::Scalar::kEnum ||
-                      (type.scalar == abi::Scalar::kEntity && !type.gpu_index);
+  const bool symbol =
+      type.scalar == abi::Scalar::kEnum || (type.scalar == abi::Scalar::kEntity && !type.gpu_index);
   if (symbol) return hash_member(core.pack.symbols->name(static_cast<SymbolId>(value)));
   if (abi::slot_form(type) == abi::SlotForm::kText) {
     return hash_member(record.text(input.distinct_slot)->view());
@@ -119,8 +125,8 @@ void CountStates::fire(abi::SignalId signal, uint32_t refs, const EventView& eve
   core_.emit(std::move(f));
 }
 
-void CountStates::add_sample(const abi::CountPlan& plan, uint16_t input,
-                             const abi::Record& record, General& state) const {
+void CountStates::add_sample(const abi::CountPlan& plan, uint16_t input, const abi::Record& record,
+                             General& state) const {
   const int64_t now = record.ts_ns;
   const auto& in = plan.inputs[input];
   if (plan.mode == abi::CountMode::kDistinct) {
@@ -157,8 +163,8 @@ void CountStates::on_general(uint32_t number, uint16_t input, const EventView& e
   const bool upward = plan.op == abi::CompareOp::kGe || plan.op == abi::CompareOp::kGt;
   if (state.disarmed && upward && limit.known != 0) {
     const double before = count_now();
-    const bool fallen = plan.rearm >= 0 ? before < plan.rearm
-                                        : !holds(plan.op, before, limit.f64());
+    const bool fallen =
+        plan.rearm >= 0 ? before < plan.rearm : !holds(plan.op, before, limit.f64());
     if (fallen) state.disarmed = false;
   }
   add_sample(plan, input, *event.record, state);

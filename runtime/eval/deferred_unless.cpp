@@ -86,8 +86,8 @@ bool DeferredUnless::closes(abi::SignalId signal, uint16_t step, const Match& ma
     const Kept* kept = find(store, plan, entity);
     if (kept == nullptr) continue;
     uint64_t from = match.orders[plan.after_step];
-    uint64_t to = plan.before_step < match.orders.size() ? match.orders[plan.before_step]
-                                                         : ~uint64_t{0};
+    uint64_t to =
+        plan.before_step < match.orders.size() ? match.orders[plan.before_step] : ~uint64_t{0};
     if (from > to) std::swap(from, to);  // `then ~2s` takes either order
     for (auto at = kept->rbegin(); at != kept->rend(); ++at) {
       const abi::Record& record = at->record();

@@ -82,8 +82,8 @@ void DispatchIndex::build_slot(uint16_t slot_number,
     }
   }
   if (!slot.bounds.empty() && slot.bounds.size() < 0xffff) {
-    const uint64_t span = static_cast<uint64_t>(slot.bounds.back()) -
-                          static_cast<uint64_t>(slot.bounds.front());
+    const uint64_t span =
+        static_cast<uint64_t>(slot.bounds.back()) - static_cast<uint64_t>(slot.bounds.front());
     if (span < kDenseSpanMax) {
       slot.dense_lo = slot.bounds.front();
       slot.dense.resize(span + 1);

@@ -50,11 +50,11 @@ class DispatchIndex {
   struct Slot {
     uint16_t slot = 0;
     int64_t dense_lo = 0;
-    std::vector<uint16_t> dense;       // [value - dense_lo] -> region; empty: binary search
-    std::vector<int64_t> bounds;       // region r starts at bounds[r - 1]; sorted
-    std::vector<uint64_t> bits;        // [region * words], then the row for "missing"
-    uint32_t missing = 0;              // region number of "missing"
-    std::vector<uint64_t> flat;        // one word only: [value - dense_lo], then "beyond"
+    std::vector<uint16_t> dense;  // [value - dense_lo] -> region; empty: binary search
+    std::vector<int64_t> bounds;  // region r starts at bounds[r - 1]; sorted
+    std::vector<uint64_t> bits;   // [region * words], then the row for "missing"
+    uint32_t missing = 0;         // region number of "missing"
+    std::vector<uint64_t> flat;   // one word only: [value - dense_lo], then "beyond"
 
     [[nodiscard]] uint64_t single(const abi::Record& record) const {
       if (!record.has(slot)) return bits[missing];

@@ -68,9 +68,9 @@ void DistinctWindow::add_sketch(uint64_t hash, int64_t ts_ns, int64_t window_ns)
 double DistinctWindow::count(int64_t now_ns, int64_t window_ns) const {
   if (sketches_ == nullptr) {
     if (window_ns <= 0) return static_cast<double>(members_.size());
-    return static_cast<double>(std::count_if(
-        members_.begin(), members_.end(),
-        [&](const Member& m) { return m.last_ns > now_ns - window_ns; }));
+    return static_cast<double>(
+        std::count_if(members_.begin(), members_.end(),
+                      [&](const Member& m) { return m.last_ns > now_ns - window_ns; }));
   }
   const int64_t now_slot = slot_of(now_ns, window_ns);
   std::array<uint8_t, kRegisters> merged{};

@@ -89,8 +89,8 @@ EntityIndex EntityTable::allocate(const std::array<uint64_t, 3>& key) {
   used_[index] = 1;
   ++live_;
   if (direct_kind_) {
-    if (key[0] >= direct_.size()) direct_.resize(std::max<size_t>(key[0] + 1, direct_.size() * 2),
-                                                 kNoEntity);
+    if (key[0] >= direct_.size())
+      direct_.resize(std::max<size_t>(key[0] + 1, direct_.size() * 2), kNoEntity);
     direct_[key[0]] = index;
   } else {
     if (live_ * 2 > slots_.size()) grow_hash();
@@ -179,8 +179,7 @@ EntityIndex EntityTable::find_retired(const std::array<uint64_t, 3>& key, uint64
   return first == UINT32_MAX ? find(key) : retired_[first].index;
 }
 
-int EntityTable::compare(const std::array<uint64_t, 3>& a,
-                         const std::array<uint64_t, 3>& b) const {
+int EntityTable::compare(const std::array<uint64_t, 3>& a, const std::array<uint64_t, 3>& b) const {
   for (uint8_t i = 0; i < config_.key_count; ++i) {
     if (a[i] == b[i]) continue;
     if (!config_.is_symbol[i]) {

@@ -25,7 +25,7 @@ class EntityTable {
     abi::EntityKindId kind = 0;
     uint8_t key_count = 1;
     std::array<bool, 3> is_symbol{};
-    bool by_node = false;       // the first key is a node: it decides the shard
+    bool by_node = false;  // the first key is a node: it decides the shard
     uint64_t keys_max = 200'000;
     unsigned shards = 1;
   };
@@ -33,7 +33,7 @@ class EntityTable {
 
   struct Touch {
     EntityIndex index = kNoEntity;
-    bool evicted = false;       // `index_evicted` lost its key
+    bool evicted = false;  // `index_evicted` lost its key
     EntityIndex index_evicted = kNoEntity;
   };
   Touch touch(const std::array<uint64_t, 3>& key, uint64_t order) {
@@ -54,9 +54,7 @@ class EntityTable {
   [[nodiscard]] EntityIndex find_at(const std::array<uint64_t, 3>& key, uint64_t order) const {
     return retired_.empty() ? find(key) : find_retired(key, order);
   }
-  [[nodiscard]] const std::array<uint64_t, 3>& key(EntityIndex index) const {
-    return keys_[index];
-  }
+  [[nodiscard]] const std::array<uint64_t, 3>& key(EntityIndex index) const { return keys_[index]; }
   [[nodiscard]] abi::EntityKey entity(EntityIndex index) const {
     return {config_.kind, config_.key_count, keys_[index]};
   }
@@ -73,8 +71,7 @@ class EntityTable {
   EntityIndex allocate(const std::array<uint64_t, 3>& key);
   EntityIndex pick_victim();
   void erase_key(EntityIndex index, uint64_t order);
-  [[nodiscard]] EntityIndex find_retired(const std::array<uint64_t, 3>& key,
-                                         uint64_t order) const;
+  [[nodiscard]] EntityIndex find_retired(const std::array<uint64_t, 3>& key, uint64_t order) const;
   [[nodiscard]] uint64_t hash(const std::array<uint64_t, 3>& key) const;
   void insert_hash(EntityIndex index);
   void grow_hash();
@@ -82,18 +79,18 @@ class EntityTable {
   Config config_;
   const SymbolTable* symbols_;
   bool direct_kind_ = false;
-  std::vector<EntityIndex> direct_;   // [SymbolId]
-  std::vector<EntityIndex> slots_;    // open addressing
+  std::vector<EntityIndex> direct_;            // [SymbolId]
+  std::vector<EntityIndex> slots_;             // open addressing
   std::vector<std::array<uint64_t, 3>> keys_;  // [EntityIndex]
-  std::vector<uint64_t> last_;        // [EntityIndex] order of the last touch
-  std::vector<uint8_t> used_;         // [EntityIndex]
+  std::vector<uint64_t> last_;                 // [EntityIndex] order of the last touch
+  std::vector<uint8_t> used_;                  // [EntityIndex]
   std::vector<unsigned> block_shard_;
   struct ShardSpace {
     std::vector<EntityIndex> free;
     EntityIndex next = 0;
     EntityIndex end = 0;
   };
-  std::vector<ShardSpace> space_;     // [shard], the last one for the global shard
+  std::vector<ShardSpace> space_;  // [shard], the last one for the global shard
   struct Candidate {
     uint64_t last;
     EntityIndex index;
@@ -101,9 +98,9 @@ class EntityTable {
   std::vector<Candidate> candidates_;  // oldest at the back; stale ones are skipped
   struct Retired {
     EntityIndex index;
-    uint64_t order;                    // of the event that pushed it out
+    uint64_t order;  // of the event that pushed it out
   };
-  std::vector<Retired> retired_;       // evicted since the last release(), in order
+  std::vector<Retired> retired_;  // evicted since the last release(), in order
   std::unordered_multimap<uint64_t, uint32_t> retired_by_hash_;  // only looked up, not iterated
   uint64_t live_ = 0;
 };

@@ -105,8 +105,7 @@ void FeatureStore::share(abi::FeatureId feature, const std::vector<uint8_t>& inc
         !same_inputs(other.inputs, plan.inputs) || !same_inputs(other.resets, plan.resets)) {
       continue;
     }
-    if (other.counter_input != plan.counter_input ||
-        other.stale_after_ns != plan.stale_after_ns) {
+    if (other.counter_input != plan.counter_input || other.stale_after_ns != plan.stale_after_ns) {
       continue;
     }
     if (ring && info_[g].ring != abi::kNone32) {
@@ -166,8 +165,7 @@ bool FeatureStore::increment(const abi::FeaturePlan& plan, Counter& counter, int
   return true;
 }
 
-void FeatureStore::update(abi::FeatureId feature, EntityIndex entity,
-                          const FeatureSample& sample) {
+void FeatureStore::update(abi::FeatureId feature, EntityIndex entity, const FeatureSample& sample) {
   const Info& info = info_[feature];
   const abi::FeaturePlan& plan = *info.plan;
   FeatureSample s = sample;
@@ -205,20 +203,26 @@ void FeatureStore::update(abi::FeatureId feature, EntityIndex entity,
   update_cell(plan, cell, s);
 }
 
-void FeatureStore::update_cell(const abi::FeaturePlan& plan, Cell& cell,
-                               const FeatureSample& s) {
+void FeatureStore::update_cell(const abi::FeaturePlan& plan, Cell& cell, const FeatureSample& s) {
   const double x = s.value;
   const double age = decay(cell.last_ns, s.ts_ns, plan.half_life_ns);
   const bool first = cell.n == 0;
   switch (plan.op) {
-    case FeatureOp::kLast: cell.a = x; break;
-    case FeatureOp::kDecayed: cell.a = first ? x : cell.a * age + x; break;
-    case FeatureOp::kEwma: cell.a = first ? x : cell.a + (1 - age) * (x - cell.a); break;
-    case FeatureOp::kStreak: cell.a = s.streak_break ? 0 : cell.a + 1; break;
+    case FeatureOp::kLast:
+      cell.a = x;
+      break;
+    case FeatureOp::kDecayed:
+      cell.a = first ? x : cell.a * age + x;
+      break;
+    case FeatureOp::kEwma:
+      cell.a = first ? x : cell.a + (1 - age) * (x - cell.a);
+      break;
+    case FeatureOp::kStreak:
+      cell.a = s.streak_break ? 0 : cell.a + 1;
+      break;
     case FeatureOp::kCusum: {
       if (!s.target_known) return;
-      const double slack =
-          plan.slack_relative ? plan.slack * std::fabs(s.target) : plan.slack;
+      const double slack = plan.slack_relative ? plan.slack * std::fabs(s.target) : plan.slack;
       cell.a = std::fmax(0.0, cell.a + (x - s.target) - slack);
       break;
     }
@@ -306,9 +310,8 @@ abi::Value FeatureStore::read(abi::FeatureId feature, EntityIndex entity, int64_
   return read_cell(plan, cell, now_ns);
 }
 
-abi::Value FeatureStore::read_window(const abi::FeaturePlan& plan,
-                                     TimeWindow<StatBucket>& window, const Cell& cell,
-                                     int64_t now_ns, uint64_t exclude_order) {
+abi::Value FeatureStore::read_window(const abi::FeaturePlan& plan, TimeWindow<StatBucket>& window,
+                                     const Cell& cell, int64_t now_ns, uint64_t exclude_order) {
   StatBucket all;
   bool first = true;
   std::vector<double> samples;
@@ -316,7 +319,10 @@ abi::Value FeatureStore::read_window(const abi::FeaturePlan& plan,
   for (const StatBucket& b : window) {
     if (b.last_ns <= now_ns - plan.window_ns) continue;
     if (b.order == exclude_order && b.count == 1) continue;
-    if (first) all = b; else all.merge(b);
+    if (first)
+      all = b;
+    else
+      all.merge(b);
     first = false;
     if (ordered) samples.insert(samples.end(), b.count, b.sum / static_cast<double>(b.count));
   }
@@ -330,26 +336,31 @@ abi::Value FeatureStore::read_window(const abi::FeaturePlan& plan,
     case FeatureOp::kIncrease:
     case FeatureOp::kResetCount:
       if (cell.n == 0) return abi::Value::unknown();  // nothing ever came: missing, not 0
-      return result(plan, plan.op == FeatureOp::kRate ? all.sum / seconds(plan.window_ns)
-                                                      : all.sum);
-    default: break;
+      return result(plan,
+                    plan.op == FeatureOp::kRate ? all.sum / seconds(plan.window_ns) : all.sum);
+    default:
+      break;
   }
   if (all.count == 0 || all.count < plan.min_samples) return abi::Value::unknown();
   switch (plan.op) {
-    case FeatureOp::kSum: return result(plan, all.sum);
-    case FeatureOp::kMean: return result(plan, all.sum / n);
-    case FeatureOp::kMin: return result(plan, all.min);
-    case FeatureOp::kMax: return result(plan, all.max);
+    case FeatureOp::kSum:
+      return result(plan, all.sum);
+    case FeatureOp::kMean:
+      return result(plan, all.sum / n);
+    case FeatureOp::kMin:
+      return result(plan, all.min);
+    case FeatureOp::kMax:
+      return result(plan, all.max);
     case FeatureOp::kStdDev: {
       const double m2 = std::fmax(0.0, all.sum_squares - all.sum * all.sum / n);
       return result(plan, all.count < 2 ? 0.0 : std::sqrt(m2 / (n - 1)));
     }
-    default: return statistic_of(plan.op, plan.quantile, samples);
+    default:
+      return statistic_of(plan.op, plan.quantile, samples);
   }
 }
 
-abi::Value FeatureStore::read_cell(const abi::FeaturePlan& plan, const Cell& cell,
-                                   int64_t now_ns) {
+abi::Value FeatureStore::read_cell(const abi::FeaturePlan& plan, const Cell& cell, int64_t now_ns) {
   const double n = static_cast<double>(cell.n);
   if (plan.op == FeatureOp::kCount || plan.op == FeatureOp::kRecurrences) {
     if (plan.min_samples > 1 && cell.n < plan.min_samples) return abi::Value::unknown();
@@ -361,11 +372,14 @@ abi::Value FeatureStore::read_cell(const abi::FeaturePlan& plan, const Cell& cel
     case FeatureOp::kEwma:
     case FeatureOp::kCusum:
     case FeatureOp::kStreak:
-    case FeatureOp::kMean: return result(plan, cell.a);
+    case FeatureOp::kMean:
+      return result(plan, cell.a);
     case FeatureOp::kDecayed:
       return result(plan, cell.a * decay(cell.last_ns, now_ns, plan.half_life_ns));
-    case FeatureOp::kSince: return result_ns(plan, now_ns - cell.last_ns);
-    case FeatureOp::kAge: return result_ns(plan, now_ns - cell.first_ns);
+    case FeatureOp::kSince:
+      return result_ns(plan, now_ns - cell.last_ns);
+    case FeatureOp::kAge:
+      return result_ns(plan, now_ns - cell.first_ns);
     case FeatureOp::kTrend: {
       const double spread = cell.a * cell.c - cell.b * cell.b;
       if (cell.n < 2 || !(spread > 0)) return abi::Value::unknown();
@@ -374,12 +388,16 @@ abi::Value FeatureStore::read_cell(const abi::FeaturePlan& plan, const Cell& cel
     case FeatureOp::kBurstiness:
       if (cell.n < 3 || !(cell.a > 0)) return abi::Value::unknown();
       return result(plan, cell.b / (n - 2) / cell.a);
-    case FeatureOp::kMin: return result(plan, cell.c);
-    case FeatureOp::kMax: return result(plan, cell.d);
+    case FeatureOp::kMin:
+      return result(plan, cell.c);
+    case FeatureOp::kMax:
+      return result(plan, cell.d);
     case FeatureOp::kStdDev:
       return result(plan, cell.n < 2 ? 0.0 : std::sqrt(cell.b / (n - 1)));
-    case FeatureOp::kResetCount: return result(plan, cell.e);
-    default: return result(plan, cell.e);  // sums: increase, rate and sum without a window
+    case FeatureOp::kResetCount:
+      return result(plan, cell.e);
+    default:
+      return result(plan, cell.e);  // sums: increase, rate and sum without a window
   }
 }
 

@@ -24,9 +24,9 @@ struct FeatureSample {
   int64_t ts_ns = 0;
   uint64_t order = 0;
   bool streak_break = false;
-  bool target_known = false;   // kCusum
+  bool target_known = false;  // kCusum
   double target = 0;
-  uint64_t member = 0;         // kDistinct: hash by name
+  uint64_t member = 0;  // kDistinct: hash by name
 };
 
 class FeatureStore {
@@ -55,18 +55,18 @@ class FeatureStore {
 
  private:
   static constexpr uint64_t kNoOrder = ~uint64_t{0};
-  struct Cell {            // one closed-form feature of one entity
-    uint64_t n = 0;        // samples
+  struct Cell {      // one closed-form feature of one entity
+    uint64_t n = 0;  // samples
     int64_t first_ns = 0;
     int64_t last_ns = 0;
     uint64_t order = 0;
     double a, b, c, d, e;  // per law, see feature_state.cpp
   };
-  struct Counter {         // a monotone counter of one entity
+  struct Counter {  // a monotone counter of one entity
     double last = 0;
     int64_t last_ns = 0;
     int64_t intervals_ns[5] = {};
-    uint8_t known = 0;     // 1 + number of intervals, at most 6
+    uint8_t known = 0;  // 1 + number of intervals, at most 6
     uint8_t next = 0;
   };
   struct Info {

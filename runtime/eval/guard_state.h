@@ -23,8 +23,7 @@ class GuardStates {
   void add(abi::SignalId signal) {
     const auto& plan = core_.pack.signals[signal];
     for (const auto& guard : guards_of(plan)) {
-      first_[signal].push_back(
-          arena_.reserve(plan.entity_kind, guard.kind, sizeof(int64_t) * 2));
+      first_[signal].push_back(arena_.reserve(plan.entity_kind, guard.kind, sizeof(int64_t) * 2));
     }
   }
   void on_event(abi::SignalId signal, uint16_t guard, EntityIndex entity, int64_t ts_ns) {

@@ -92,7 +92,8 @@ class PagedBytes {
   [[nodiscard]] size_t stride() const { return stride_; }
   char* at(EntityIndex index) {
     const size_t page = index >> shift_;
-    if (page >= pages_.size() || pages_[page] == nullptr) [[unlikely]] allocate(page);
+    if (page >= pages_.size() || pages_[page] == nullptr) [[unlikely]]
+      allocate(page);
     return pages_[page] + (index & ((1u << shift_) - 1)) * stride_;
   }
   /// The state, or null when its page was never touched.

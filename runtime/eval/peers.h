@@ -31,14 +31,14 @@ class Peers {
   // Why 4: exporters that scrape every minute still have a value in a 30 s bucket.
   static constexpr int64_t kCarryBuckets = 4;
   struct Sample {
-    int64_t bucket = INT64_MIN;         // of the newest value
+    int64_t bucket = INT64_MIN;  // of the newest value
     int64_t bucket_before = INT64_MIN;
     double value = 0;
     double value_before = 0;
   };
   struct PerQuery {
     uint32_t query = 0;
-    std::vector<Sample> samples;                                    // [EntityIndex]
+    std::vector<Sample> samples;                                     // [EntityIndex]
     std::unordered_map<SymbolId, std::vector<EntityIndex>> by_node;  // never iterated for output
   };
   struct Group {
@@ -52,8 +52,8 @@ class Peers {
             int64_t bucket, Group& group) const;
 
   ShardCore& core_;
-  std::vector<PerQuery> queries_;                    // [query]
-  std::vector<std::vector<uint32_t>> queries_of_;    // [FeatureId]
+  std::vector<PerQuery> queries_;                  // [query]
+  std::vector<std::vector<uint32_t>> queries_of_;  // [FeatureId]
   std::map<std::pair<uint32_t, uint64_t>, Group> groups_;
 };
 

@@ -30,8 +30,7 @@ Program::Program(std::shared_ptr<const abi::CompiledPack> pack,
   RFX_CHECK(pack_ != nullptr && topology_ != nullptr);
   for (const auto& kind : pack_->entity_kinds) {
     const auto at = std::find(kind.keys.begin(), kind.keys.end(), "node");
-    node_position_.push_back(at == kind.keys.end() ? -1
-                                                   : static_cast<int>(at - kind.keys.begin()));
+    node_position_.push_back(at == kind.keys.end() ? -1 : static_cast<int>(at - kind.keys.begin()));
   }
   build_keys();
   build_tables(shards);
@@ -59,8 +58,7 @@ Program::OwnerKey Program::owner_key(abi::LeafId leaf, const abi::LeafOwner& own
     }
     case abi::OwnerKind::kSignalGuard: {
       const auto& s = pack_->signals[owner.owner];
-      const auto& guards =
-          s.shape == abi::SignalShape::kCount ? s.count.guards : s.sequence.guards;
+      const auto& guards = s.shape == abi::SignalShape::kCount ? s.count.guards : s.sequence.guards;
       return {s.entity_kind, &guards[owner.sub].key, owner.sub};
     }
     case abi::OwnerKind::kCount: {
@@ -223,10 +221,8 @@ void Program::build_stages() {
   global_signal_.assign(pack_->signals.size(), 0);
   for (size_t f = 0; f < pack_->features.size(); ++f) {
     const auto& plan = pack_->features[f];
-    const bool target_peers =
-        plan.target != abi::kNone32 && pack_->exprs[plan.target].reads_peers;
-    global_feature_[f] =
-        plan.global_stage || target_peers || node_position_[plan.entity_kind] != 0;
+    const bool target_peers = plan.target != abi::kNone32 && pack_->exprs[plan.target].reads_peers;
+    global_feature_[f] = plan.global_stage || target_peers || node_position_[plan.entity_kind] != 0;
   }
   for (size_t s = 0; s < pack_->signals.size(); ++s) {
     const auto& plan = pack_->signals[s];
@@ -271,8 +267,7 @@ bool Program::resolve(const KeySlot& slot, const abi::Record& record, SymbolId n
         value = topology_->job_of(from_node, record.ts_ns);
       } else if (part.from == abi::KeyPart::From::kNodeLabel) {
         const SymbolId label = pack_->symbols->find(part.label);
-        value = label == kNoSymbol ? kNoSymbol
-                                   : topology_->label(from_node, label, record.ts_ns);
+        value = label == kNoSymbol ? kNoSymbol : topology_->label(from_node, label, record.ts_ns);
       }
     }
     const bool symbol = tables_[slot.entity_kind].config().is_symbol[i];

@@ -21,13 +21,13 @@ namespace reflex::eval {
 struct KeySlot {
   abi::EntityKindId entity_kind = 0;
   abi::KeyPlan plan;
-  bool plain = false;       // one part, straight from a field
-  uint16_t field = 0;       // of the plain part
+  bool plain = false;  // one part, straight from a field
+  uint16_t field = 0;  // of the plain part
 };
 
 struct KindKeys {
   std::vector<KeySlot> slots;
-  int node_field = -1;      // the field that names the record's node
+  int node_field = -1;         // the field that names the record's node
   bool to_all_shards = false;  // a shared `unless` of a node-keyed signal listens to the kind
 };
 
@@ -46,7 +46,7 @@ class Program {
   struct OwnerKey {
     abi::EntityKindId entity_kind = 0;
     const abi::KeyPlan* plan = nullptr;
-    uint16_t sub = 0;       // input, trigger or step number within the owner
+    uint16_t sub = 0;  // input, trigger or step number within the owner
   };
   [[nodiscard]] OwnerKey owner_key(abi::LeafId leaf, const abi::LeafOwner& owner) const;
   [[nodiscard]] uint8_t key_slot(abi::KindId kind, const OwnerKey& key) const;
@@ -67,9 +67,7 @@ class Program {
   [[nodiscard]] const abi::Evaluator& code(abi::ExprId expr, abi::ClassId hw_class) const {
     return code_[size_t{expr} * class_count_ + hw_class];
   }
-  [[nodiscard]] bool reads_class(abi::ExprId expr) const {
-    return pack_->exprs[expr].reads_class;
-  }
+  [[nodiscard]] bool reads_class(abi::ExprId expr) const { return pack_->exprs[expr].reads_class; }
   [[nodiscard]] const abi::Value* class_params(abi::ClassId hw_class) const {
     return params_[hw_class].data();
   }

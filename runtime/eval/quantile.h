@@ -27,8 +27,10 @@ inline abi::Value statistic_of(abi::FeatureOp op, double q, std::vector<double>&
       return abi::Value::of(*std::min_element(values.begin(), values.end()));
     case abi::FeatureOp::kMax:
       return abi::Value::of(*std::max_element(values.begin(), values.end()));
-    case abi::FeatureOp::kMedian: return abi::Value::of(lower_quantile(values, 0.5));
-    case abi::FeatureOp::kQuantile: return abi::Value::of(lower_quantile(values, q));
+    case abi::FeatureOp::kMedian:
+      return abi::Value::of(lower_quantile(values, 0.5));
+    case abi::FeatureOp::kQuantile:
+      return abi::Value::of(lower_quantile(values, q));
     case abi::FeatureOp::kStdDev: {
       if (values.size() < 2) return abi::Value::of(0.0);
       double sum = 0;
@@ -38,7 +40,8 @@ inline abi::Value statistic_of(abi::FeatureOp op, double q, std::vector<double>&
       for (double v : values) squares += (v - mean) * (v - mean);
       return abi::Value::of(std::sqrt(squares / static_cast<double>(values.size() - 1)));
     }
-    default: return abi::Value::unknown();
+    default:
+      return abi::Value::unknown();
   }
 }
 

@@ -14,8 +14,7 @@ size_t array_words(const abi::IntArray* a) {
 
 RecordCopy::RecordCopy(const abi::Record& record, const abi::KindSchema& schema) {
   const auto form = [&](size_t i) {
-    return i < schema.fields.size() ? abi::slot_form(schema.fields[i].type)
-                                    : abi::SlotForm::kI64;
+    return i < schema.fields.size() ? abi::slot_form(schema.fields[i].type) : abi::SlotForm::kI64;
   };
   const size_t head = words(sizeof(abi::Record)) + record.slot_count;
   size_t total = head + (record.id != nullptr ? text_words(record.id) : 0);

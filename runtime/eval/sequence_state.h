@@ -37,7 +37,8 @@ class SequenceStates {
   void on_pair_first(abi::SignalId signal, char* state, const EventView& event,
                      EntityIndex entity) {
     *reinterpret_cast<uint64_t*>(state) = encode(event.record->ts_ns);
-    if (refs_on_) [[unlikely]] keep_ref(signal, entity, *event.record);
+    if (refs_on_) [[unlikely]]
+      keep_ref(signal, entity, *event.record);
   }
   void on_pair_second(abi::SignalId signal, char* state, const EventView& event,
                       EntityIndex entity) {
@@ -58,10 +59,11 @@ class SequenceStates {
       return;
     }
     ++*word;
-    core_.timers.push_lane(plan.lane,
-                           {event.record->ts_ns + plan.absent_ns, event.record->order + 1, signal,
-                            entity, TimerUse::kAbsentPair});
-    if (refs_on_) [[unlikely]] keep_ref(signal, entity, *event.record);
+    core_.timers.push_lane(
+        plan.lane, {event.record->ts_ns + plan.absent_ns, event.record->order + 1, signal, entity,
+                    TimerUse::kAbsentPair});
+    if (refs_on_) [[unlikely]]
+      keep_ref(signal, entity, *event.record);
   }
   void on_absent_cancel(char* state, const EventView& event) {
     *reinterpret_cast<uint64_t*>(state) = (event.record->order + 1) << kLiveBits;
@@ -71,14 +73,13 @@ class SequenceStates {
   /// unlesses. `completed` carries over the hits of one event and key.
   void on_step(abi::SignalId signal, uint16_t step, const EventView& event, EntityIndex entity,
                bool& completed);
-  void on_unless(abi::SignalId signal, uint16_t unless, const EventView& event,
-                 EntityIndex entity);
+  void on_unless(abi::SignalId signal, uint16_t unless, const EventView& event, EntityIndex entity);
   void on_timer(const Timer& timer);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity, uint64_t order);
   [[nodiscard]] uint64_t bytes() const;
 
  private:
-  static constexpr unsigned kLiveBits = 16;   // order + 1 < 2^48 (0: none), timers per key < 2^16
+  static constexpr unsigned kLiveBits = 16;  // order + 1 < 2^48 (0: none), timers per key < 2^16
   static constexpr uint64_t kLiveMask = (uint64_t{1} << kLiveBits) - 1;
   static uint64_t encode(int64_t ts) { return static_cast<uint64_t>(ts) ^ (uint64_t{1} << 63); }
   static int64_t decode(uint64_t v) { return static_cast<int64_t>(v ^ (uint64_t{1} << 63)); }
@@ -86,27 +87,27 @@ class SequenceStates {
   struct Plan {
     Form form = Form::kGeneral;
     bool strict = false;
-    bool deferred = false; // has a deferred unless
+    bool deferred = false;  // has a deferred unless
     uint32_t live_max = 1;
     uint32_t lane = 0;
     int64_t within_ns = 0;
     int64_t absent_ns = 0;
     Place place;
-    uint32_t states = 0;   // states_ (general) or refs_ (pairs)
+    uint32_t states = 0;  // states_ (general) or refs_ (pairs)
   };
   struct Partial {
-    uint32_t matched = 0;          // steps, an elapsed absence counts as one
-    uint64_t tag = 0;              // of its running timer
+    uint32_t matched = 0;  // steps, an elapsed absence counts as one
+    uint64_t tag = 0;      // of its running timer
     int64_t first_ns = 0;
     int64_t last_ns = 0;
-    int64_t deadline_ns = 0;       // of the absence it waits for
+    int64_t deadline_ns = 0;  // of the absence it waits for
     uint64_t start_order = 0;
     uint64_t judged = 0;           // see DeferredUnless::overtaken
     std::vector<uint64_t> orders;  // [step]
     std::vector<abi::EventRef> refs;
     std::vector<abi::Value> captures;
   };
-  struct Early {                   // an event of a `then ~tol` step that came before its partner
+  struct Early {  // an event of a `then ~tol` step that came before its partner
     uint16_t step = 0;
     RecordCopy record;
   };
@@ -145,8 +146,8 @@ class SequenceStates {
   GuardStates& guards_;
   DeferredUnless deferred_;
   bool refs_on_ = true;
-  std::vector<Plan> plans_;                 // [SignalId]
-  std::vector<uint8_t> included_;           // [SignalId]
+  std::vector<Plan> plans_;        // [SignalId]
+  std::vector<uint8_t> included_;  // [SignalId]
   std::vector<PagedObjects<State>> states_;
   std::vector<PagedObjects<RefRing>> refs_;
 };

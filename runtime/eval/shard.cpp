@@ -351,8 +351,8 @@ void Shard::feed_rings(const Kind& kind, const EventView& event) {
     bind(event, r.key);
     uint64_t bits = 0;
     if (r.code(event.record, &core_.context, &bits) != abi::kTrue) continue;
-    const double value = r.is_integer ? static_cast<double>(static_cast<int64_t>(bits))
-                                      : abi::Value{bits, 1}.f64();
+    const double value =
+        r.is_integer ? static_cast<double>(static_cast<int64_t>(bits)) : abi::Value{bits, 1}.f64();
     if (std::isfinite(value)) r.ring->push(rings_now_[i], value, event.record->order);
   }
 }

@@ -47,40 +47,51 @@ class Shard {
 
  private:
   enum class Use : uint8_t {
-    kSingle, kPairFirst, kPairSecond, kAbsentArm, kAbsentCancel, kCountRing, kCountGeneral,
-    kStep, kUnless, kGuard, kFeature, kCondition, kUnlessShared,
+    kSingle,
+    kPairFirst,
+    kPairSecond,
+    kAbsentArm,
+    kAbsentCancel,
+    kCountRing,
+    kCountGeneral,
+    kStep,
+    kUnless,
+    kGuard,
+    kFeature,
+    kCondition,
+    kUnlessShared,
   };
   struct Target {
     Use use = Use::kSingle;
-    uint8_t key = 0;         // key slot
+    uint8_t key = 0;  // key slot
     uint16_t sub = 0;
-    uint32_t plan = 0;       // SignalId, FeatureId, or number within CountStates
-    uint32_t feed = 0;       // feed_plans_ index (kFeature)
+    uint32_t plan = 0;  // SignalId, FeatureId, or number within CountStates
+    uint32_t feed = 0;  // feed_plans_ index (kFeature)
     Place place;
   };
-  struct Candidate {         // an indexed leaf: what a hit needs when it needs little
-    Target target;           // when `simple`: the only owner
+  struct Candidate {  // an indexed leaf: what a hit needs when it needs little
+    Target target;    // when `simple`: the only owner
     uint32_t leaf = 0;
-    bool simple = false;     // nothing left to check, one owner, and its state is in the arena
+    bool simple = false;  // nothing left to check, one owner, and its state is in the arena
   };
   struct Hit {
-    char* state;             // of a simple candidate
+    char* state;  // of a simple candidate
     const Candidate* candidate;
   };
-  struct FeedPlan {          // one input of a feature
+  struct FeedPlan {  // one input of a feature
     const abi::FeaturePlan* plan = nullptr;
     const abi::FeaturePlan::Input* input = nullptr;
-    abi::Evaluator code;     // of the value, when `direct`
-    bool direct = false;     // the value depends on the record alone, and there is no target
+    abi::Evaluator code;  // of the value, when `direct`
+    bool direct = false;  // the value depends on the record alone, and there is no target
     bool is_integer = false;
     bool peers = false;
     uint32_t ring = abi::kNone32;
   };
-  struct Read {              // a feature, or a whole ring, at the entity of a key slot
+  struct Read {  // a feature, or a whole ring, at the entity of a key slot
     abi::FeatureId feature = 0;
     uint32_t ring = abi::kNone32;  // when the slot's entity kind is the ring's
     uint8_t key = 0;
-    uint8_t fed = kNotFed;         // Kind::rings index, when the kind feeds it
+    uint8_t fed = kNotFed;  // Kind::rings index, when the kind feeds it
   };
   static constexpr uint8_t kNotFed = 255;
   struct Leaf {
@@ -89,7 +100,7 @@ class Shard {
     uint32_t reads_begin = 0;
     uint32_t reads_end = 0;
     abi::ExprId residual = abi::kNone32;
-    uint8_t key = 0;         // of the first owner
+    uint8_t key = 0;  // of the first owner
     bool reads_class = false;
   };
   struct ChunkRun {
@@ -98,7 +109,7 @@ class Shard {
     uint32_t reads_end = 0;
     uint8_t key = 0;
     bool reads_class = false;
-    std::vector<uint32_t> leaves;    // hit -> leaves_ index, or kNone32
+    std::vector<uint32_t> leaves;           // hit -> leaves_ index, or kNone32
     std::vector<abi::ChunkEvaluator> code;  // [ClassId]
   };
   struct Reset {
@@ -106,7 +117,7 @@ class Shard {
     abi::FeatureId feature = 0;
     uint8_t key = 0;
   };
-  struct SlotInfo {          // of a key slot
+  struct SlotInfo {  // of a key slot
     abi::EntityKindId entity_kind = 0;
     uint16_t field = 0;
     bool plain = false;
@@ -130,7 +141,7 @@ class Shard {
     std::vector<ChunkRun> chunks;
     std::vector<Reset> resets;
     std::vector<FedRing> rings;
-    uint32_t ring_leaves = 0;        // leaves that rings stand for
+    uint32_t ring_leaves = 0;  // leaves that rings stand for
   };
   struct Staged {
     const abi::Record* record = nullptr;
@@ -143,7 +154,7 @@ class Shard {
     uint32_t plan;
     uint16_t sub;
     uint8_t key;
-    uint8_t rank;                    // steps 0 (descending), unless 1, guards 2
+    uint8_t rank;  // steps 0 (descending), unless 1, guards 2
   };
 
   void include_plans(ShardRole role);
@@ -162,10 +173,10 @@ class Shard {
                    uint32_t& begin, uint32_t& end);
   void finish_tables();
   void run_staged();
-  void process(const abi::Record& record, const EntityIndex* ids, const Hit* begin,
-               const Hit* end);
+  void process(const abi::Record& record, const EntityIndex* ids, const Hit* begin, const Hit* end);
   void advance(int64_t before_ns, uint64_t order) {
-    if (core_.timers.next_due() < before_ns) [[unlikely]] run_timers(before_ns, order);
+    if (core_.timers.next_due() < before_ns) [[unlikely]]
+      run_timers(before_ns, order);
   }
   void run_timers(int64_t before_ns, uint64_t order);
   void bind(const EventView& event, uint8_t key);
@@ -173,8 +184,7 @@ class Shard {
   bool check(abi::ExprId expr, bool reads_class, const Leaf& leaf, const EventView& event);
   void run_leaf(const Leaf& leaf, const EventView& event);
   void hit(const Leaf& leaf, const EventView& event);
-  void advance_state(const Target& target, char* state, const EventView& event,
-                     EntityIndex entity);
+  void advance_state(const Target& target, char* state, const EventView& event, EntityIndex entity);
   void run_chunk(const ChunkRun& chunk, const EventView& event);
   void run_resets(const Kind& kind, const EventView& event);
   void run_pending(const EventView& event);
@@ -207,13 +217,13 @@ class Shard {
   size_t staged_count_ = 0;
   std::array<Staged, kStagedMax> staged_;
   size_t ids_stride_ = 1;
-  std::vector<EntityIndex> staged_ids_;   // [staged * ids_stride_ + key slot]
+  std::vector<EntityIndex> staged_ids_;  // [staged * ids_stride_ + key slot]
   size_t rings_stride_ = 1;
-  std::vector<char*> staged_rings_;       // [staged * rings_stride_ + Kind::rings index]
-  char* const* rings_now_ = nullptr;      // of the event being processed
-  uint64_t event_serial_ = 0;             // counts events: tells this event's readings from old ones
+  std::vector<char*> staged_rings_;   // [staged * rings_stride_ + Kind::rings index]
+  char* const* rings_now_ = nullptr;  // of the event being processed
+  uint64_t event_serial_ = 0;         // counts events: tells this event's readings from old ones
   std::array<uint64_t, 256> rings_read_{};  // [ring of the kind] serial of its last reading
-  std::vector<Hit> staged_hits_;          // room for all candidates of kStagedMax records
+  std::vector<Hit> staged_hits_;            // room for all candidates of kStagedMax records
 };
 
 }  // namespace reflex::eval

@@ -52,9 +52,15 @@ void Shard::register_plans() {
     if (signal_in_[s] == 0) continue;
     guards_.add(s);
     switch (pack.signals[s].shape) {
-      case abi::SignalShape::kSequence: sequences_.add(s); break;
-      case abi::SignalShape::kCount: count_entries_[s] = counts_.add(s); break;
-      case abi::SignalShape::kCondition: conditions_.add(s); break;
+      case abi::SignalShape::kSequence:
+        sequences_.add(s);
+        break;
+      case abi::SignalShape::kCount:
+        count_entries_[s] = counts_.add(s);
+        break;
+      case abi::SignalShape::kCondition:
+        conditions_.add(s);
+        break;
     }
   }
   arena_.seal();
@@ -77,21 +83,27 @@ bool Shard::build_target(abi::LeafId leaf, const abi::LeafOwner& owner, Target& 
     case abi::OwnerKind::kSequenceStep:
       out.place = sequences_.place(owner.owner);
       switch (sequences_.form(owner.owner)) {
-        case SequenceStates::Form::kSingle: out.use = Use::kSingle; break;
+        case SequenceStates::Form::kSingle:
+          out.use = Use::kSingle;
+          break;
         case SequenceStates::Form::kLatestPair:
           out.use = key.sub == 0 ? Use::kPairFirst : Use::kPairSecond;
           break;
         case SequenceStates::Form::kAbsentPair:
           out.use = key.sub == 0 ? Use::kAbsentArm : Use::kAbsentCancel;
           break;
-        case SequenceStates::Form::kGeneral: out.use = Use::kStep; break;
+        case SequenceStates::Form::kGeneral:
+          out.use = Use::kStep;
+          break;
       }
       break;
     case abi::OwnerKind::kSequenceUnless:
       out.use = pack.signals[owner.owner].sequence.unless[owner.sub].shared ? Use::kUnlessShared
                                                                             : Use::kUnless;
       break;
-    case abi::OwnerKind::kSignalGuard: out.use = Use::kGuard; break;
+    case abi::OwnerKind::kSignalGuard:
+      out.use = Use::kGuard;
+      break;
     case abi::OwnerKind::kCount: {
       const CountStates::Entry entry = count_entries_[owner.owner];
       out.use = entry.ring ? Use::kCountRing : Use::kCountGeneral;
@@ -99,12 +111,15 @@ bool Shard::build_target(abi::LeafId leaf, const abi::LeafOwner& owner, Target& 
       if (entry.ring) out.place = counts_.ring_place(entry.number);
       break;
     }
-    case abi::OwnerKind::kCondition: out.use = Use::kCondition; break;
+    case abi::OwnerKind::kCondition:
+      out.use = Use::kCondition;
+      break;
     case abi::OwnerKind::kFeatureInput:
       out.use = Use::kFeature;
       out.feed = build_feed(owner.owner, key.sub);
       break;
-    case abi::OwnerKind::kFeatureReset: return false;
+    case abi::OwnerKind::kFeatureReset:
+      return false;
   }
   return true;
 }
@@ -118,8 +133,7 @@ uint32_t Shard::build_feed(abi::FeatureId feature, uint16_t input) {
   if (const abi::ExprId value = feed.input->value; value != abi::kNone32) {
     const abi::ExprInfo& info = program_.pack().exprs[value];
     feed.direct = info.features.empty() && !info.reads_class && !info.reads_peers &&
-                  feed.plan->target == abi::kNone32 &&
-                  feed.plan->op != abi::FeatureOp::kDistinct;
+                  feed.plan->target == abi::kNone32 && feed.plan->op != abi::FeatureOp::kDistinct;
     feed.is_integer = abi::slot_form(info.type) == abi::SlotForm::kI64;
     feed.code = program_.code(value, 0);
   }
@@ -156,8 +170,8 @@ void Shard::build_fed_rings(Kind& kind, const std::vector<uint8_t>& blocked) {
       return false;
     }
     if (kind.rings.size() >= kNotFed) return false;
-    kind.rings.push_back({&features_->ring(feed.ring), feed.ring, feed.code, feed.is_integer,
-                          t.key});
+    kind.rings.push_back(
+        {&features_->ring(feed.ring), feed.ring, feed.code, feed.is_integer, t.key});
     ++kind.ring_leaves;
     return true;
   });
@@ -280,8 +294,8 @@ std::vector<uint32_t> Shard::build_leaf(abi::LeafId id) {
 
 bool Shard::depends_on_key(abi::LeafId id) const {
   const abi::LeafPlan& plan = program_.pack().leaves[id];
-  return !plan.features.empty() || (plan.predicate != abi::kNone32 &&
-                                    program_.pack().exprs[plan.predicate].reads_peers);
+  return !plan.features.empty() ||
+         (plan.predicate != abi::kNone32 && program_.pack().exprs[plan.predicate].reads_peers);
 }
 
 void Shard::build_chunk(uint32_t number) {
@@ -308,8 +322,8 @@ void Shard::build_chunk(uint32_t number) {
     }
     if (run.leaves.back() == abi::kNone32) continue;
     const abi::ExprId predicate = pack.leaves[leaf].predicate;
-    run.reads_class = run.reads_class ||
-                      (predicate != abi::kNone32 && program_.reads_class(predicate));
+    run.reads_class =
+        run.reads_class || (predicate != abi::kNone32 && program_.reads_class(predicate));
   }
   if (!any) return;
   std::vector<abi::FeatureId> kept;

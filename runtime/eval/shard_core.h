@@ -18,8 +18,8 @@ namespace reflex::eval {
 /// One event as a shard sees it.
 struct EventView {
   const abi::Record* record = nullptr;
-  const EntityIndex* ids = nullptr;   // [key slot]
-  abi::ClassId hw_class = 0;          // of the record's node
+  const EntityIndex* ids = nullptr;  // [key slot]
+  abi::ClassId hw_class = 0;         // of the record's node
 };
 
 /// Where and when an expression is evaluated.
@@ -27,7 +27,7 @@ struct Site {
   abi::EntityKindId kind = 0;
   EntityIndex entity = kNoEntity;
   int64_t now_ns = 0;
-  uint64_t exclude_order = ~uint64_t{0};   // the event under evaluation
+  uint64_t exclude_order = ~uint64_t{0};  // the event under evaluation
 };
 
 abi::EventRef event_ref(const abi::Record& record);
@@ -59,7 +59,8 @@ class ShardCore {
     ++fired_[signal];
     auto& seen = entities_[signal];
     const size_t word = entity / 64;
-    if (word >= seen.size()) [[unlikely]] seen.resize(word * 2 + 16);
+    if (word >= seen.size()) [[unlikely]]
+      seen.resize(word * 2 + 16);
     seen[word] |= uint64_t{1} << (entity % 64);
   }
   void emit(abi::Firing firing);
@@ -77,8 +78,8 @@ class ShardCore {
   std::vector<NearMiss> near_misses;
   topology::HostState host;
   abi::EvalContext context;
-  Site site;                 // of the running evaluation
-  uint64_t order_now = 0;    // of the event being processed: look-ups see the keys of that moment
+  Site site;               // of the running evaluation
+  uint64_t order_now = 0;  // of the event being processed: look-ups see the keys of that moment
   bool count_only = false;
   uint64_t next_tag = 1;
   [[nodiscard]] const std::vector<uint64_t>& fired() const { return fired_; }
@@ -86,10 +87,10 @@ class ShardCore {
   [[nodiscard]] abi::Value* feature_values() { return values_.data(); }
 
  private:
-  std::vector<abi::Value> values_;                   // [FeatureId]
-  std::vector<uint64_t> fired_;                      // [SignalId]
-  std::vector<std::vector<uint64_t>> entities_;      // [SignalId] bitmap
-  std::vector<std::vector<int8_t>> projection_;      // [from * kinds + to] key positions
+  std::vector<abi::Value> values_;               // [FeatureId]
+  std::vector<uint64_t> fired_;                  // [SignalId]
+  std::vector<std::vector<uint64_t>> entities_;  // [SignalId] bitmap
+  std::vector<std::vector<int8_t>> projection_;  // [from * kinds + to] key positions
 };
 
 }  // namespace reflex::eval

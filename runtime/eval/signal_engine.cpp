@@ -65,9 +65,9 @@ class SignalEngine::Impl {
   uint64_t evictions_ = 0;
 
  private:
-  struct Item {               // one record for one shard, or an eviction before it
+  struct Item {  // one record for one shard, or an eviction before it
     const abi::Record* record = nullptr;
-    size_t ids = 0;           // offset into batch_ids_
+    size_t ids = 0;  // offset into batch_ids_
     abi::EntityKindId kind = 0;
     EntityIndex evicted = kNoEntity;
   };
@@ -82,8 +82,8 @@ class SignalEngine::Impl {
       std::array<uint64_t, 3> key{};
       if (slot.plain) [[likely]] {
         const uint64_t value = record.slots()[slot.field];
-        const bool known = record.has(slot.field) &&
-                           (value != kNoSymbol || !table.config().is_symbol[0]);
+        const bool known =
+            record.has(slot.field) && (value != kNoSymbol || !table.config().is_symbol[0]);
         if (!known) {
           ids[i] = kNoEntity;
           continue;
@@ -238,17 +238,15 @@ class SignalEngine::Impl {
       misses.clear();
     }
     const auto first = firings.begin() + static_cast<std::ptrdiff_t>(start);
-    std::stable_sort(first, firings.end(), [this](const abi::Firing& a, const abi::Firing& b) {
-      return before(a, b);
-    });
+    std::stable_sort(first, firings.end(),
+                     [this](const abi::Firing& a, const abi::Firing& b) { return before(a, b); });
     if (!options_.near_misses) return;
-    std::stable_sort(near_misses_.begin(), near_misses_.end(),
-                     [this](const NearMiss& a, const NearMiss& b) {
-                       if (a.ts_ns != b.ts_ns) return a.ts_ns < b.ts_ns;
-                       if (a.signal != b.signal) return a.signal < b.signal;
-                       return program_.tables()[a.entity.kind].compare(a.entity.values,
-                                                                       b.entity.values) < 0;
-                     });
+    std::stable_sort(
+        near_misses_.begin(), near_misses_.end(), [this](const NearMiss& a, const NearMiss& b) {
+          if (a.ts_ns != b.ts_ns) return a.ts_ns < b.ts_ns;
+          if (a.signal != b.signal) return a.signal < b.signal;
+          return program_.tables()[a.entity.kind].compare(a.entity.values, b.entity.values) < 0;
+        });
   }
 
   topology::HostState host_;

@@ -16,8 +16,8 @@ enum class TimerUse : uint8_t { kAbsentPair, kSequence, kCondition };
 
 struct Timer {
   int64_t deadline_ns = 0;
-  uint64_t tag = 0;        // record order (kAbsentPair) or the state's own tag: stale if different
-  uint32_t plan = 0;       // SignalId
+  uint64_t tag = 0;   // record order (kAbsentPair) or the state's own tag: stale if different
+  uint32_t plan = 0;  // SignalId
   EntityIndex entity = 0;
   TimerUse use = TimerUse::kAbsentPair;
 };

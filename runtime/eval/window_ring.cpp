@@ -9,10 +9,9 @@
 namespace reflex::eval {
 
 void WindowRing::add(const Member& member) {
-  const auto at = std::upper_bound(members_.begin(), members_.end(), member,
-                                   [](const Member& a, const Member& b) {
-                                     return a.plan->last_n < b.plan->last_n;
-                                   });
+  const auto at = std::upper_bound(
+      members_.begin(), members_.end(), member,
+      [](const Member& a, const Member& b) { return a.plan->last_n < b.plan->last_n; });
   members_.insert(at, member);
 }
 
@@ -48,9 +47,9 @@ void WindowRing::read(const char* state, uint64_t skip_order, abi::Value* out) c
     const uint32_t n = std::min(plan.last_n, have);
     if (plan.op == abi::FeatureOp::kCount) {
       const bool known = n >= plan.min_samples || plan.min_samples <= 1;
-      out[plan.feature] = !known ? abi::Value::unknown()
-                       : plan.integer_result ? abi::Value::of_i64(n)
-                                             : abi::Value::of(static_cast<double>(n));
+      out[plan.feature] = !known                ? abi::Value::unknown()
+                          : plan.integer_result ? abi::Value::of_i64(n)
+                                                : abi::Value::of(static_cast<double>(n));
       continue;
     }
     if (n < plan.min_samples || n == 0) {

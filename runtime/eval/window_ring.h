@@ -40,14 +40,14 @@ class WindowRing {
 
  private:
   struct Header {
-    uint32_t count = 0;   // at most capacity
+    uint32_t count = 0;  // at most capacity
     uint32_t next = 0;
-    uint64_t order = 0;   // of the newest sample
+    uint64_t order = 0;  // of the newest sample
   };
-  abi::Value slow_statistic(abi::FeatureOp op, double quantile, const double* values,
-                            uint32_t next, uint32_t skip, uint32_t n) const;
+  abi::Value slow_statistic(abi::FeatureOp op, double quantile, const double* values, uint32_t next,
+                            uint32_t skip, uint32_t n) const;
 
-  struct Reading {               // what read() needs of a member, side by side
+  struct Reading {  // what read() needs of a member, side by side
     abi::FeatureId feature = 0;
     uint32_t last_n = 0;
     uint32_t min_samples = 1;

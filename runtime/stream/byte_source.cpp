@@ -28,7 +28,7 @@ constexpr size_t kMagicBytes = 4;
 class FileBytes final : public ByteSource {
  public:
   FileBytes(int fd, bool owned) : fd_(fd), owned_(owned) {
-    struct stat info {};
+    struct stat info{};
     if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
       total_ = static_cast<uint64_t>(info.st_size);
       modified_ns_ = info.st_mtim.tv_sec * kNsPerSecond + info.st_mtim.tv_nsec;

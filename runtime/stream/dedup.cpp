@@ -13,8 +13,8 @@ namespace {
 // restart resend the last minutes.
 constexpr int64_t kIdWindowNs = 10 * kNsPerMinute;
 constexpr size_t kIdSlotsFirst = 1u << 12;
-constexpr size_t kIdSlotsMax = 1u << 22;   // Why: 2 x 96 MiB at the very most
-constexpr size_t kFirstsMax = 1u << 20;    // Why: bounds a storm of distinct keys
+constexpr size_t kIdSlotsMax = 1u << 22;  // Why: 2 x 96 MiB at the very most
+constexpr size_t kFirstsMax = 1u << 20;   // Why: bounds a storm of distinct keys
 
 /// Finaliser of MurmurHash3: spreads every input bit over the word.
 uint64_t mix(uint64_t h) {
@@ -126,7 +126,9 @@ void KindDedup::append_key(const abi::Record& record, unsigned slot) {
       append_bytes(array.data(), array.count * sizeof(int64_t));
       break;
     }
-    default: append_bytes(&record.slots()[slot], sizeof(uint64_t)); break;
+    default:
+      append_bytes(&record.slots()[slot], sizeof(uint64_t));
+      break;
   }
 }
 

@@ -87,7 +87,7 @@ class DocumentReader::Impl {
         return wants_items ? read_object(value, out) : simdjson::SUCCESS;
       default:
         return scan_scalar(trim(value.raw_json_token()), out) ? simdjson::SUCCESS
-                                                             : simdjson::TAPE_ERROR;
+                                                              : simdjson::TAPE_ERROR;
     }
   }
 

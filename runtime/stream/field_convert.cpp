@@ -21,17 +21,30 @@ FieldPlan plan_field(const abi::KindSchema& kind, unsigned slot) {
   const bool in_dedup = std::count(kind.dedup_slots.begin(), kind.dedup_slots.end(), slot) != 0;
   if (!field.used && !field.is_key && !kind.builtin && !in_dedup) return plan;
   switch (type.scalar) {
-    case abi::Scalar::kError: break;
-    case abi::Scalar::kBool: plan.form = FieldForm::kBool; break;
-    case abi::Scalar::kInt: plan.form = FieldForm::kInt; break;
+    case abi::Scalar::kError:
+      break;
+    case abi::Scalar::kBool:
+      plan.form = FieldForm::kBool;
+      break;
+    case abi::Scalar::kInt:
+      plan.form = FieldForm::kInt;
+      break;
     case abi::Scalar::kReal:
-    case abi::Scalar::kQuantity: plan.form = FieldForm::kReal; break;
-    case abi::Scalar::kString: plan.form = FieldForm::kText; break;
+    case abi::Scalar::kQuantity:
+      plan.form = FieldForm::kReal;
+      break;
+    case abi::Scalar::kString:
+      plan.form = FieldForm::kText;
+      break;
     case abi::Scalar::kEnum:
       plan.form = type.enum_id == 0 ? FieldForm::kWord : FieldForm::kDeclaredWord;
       break;
-    case abi::Scalar::kDuration: plan.form = FieldForm::kDuration; break;
-    case abi::Scalar::kInstant: plan.form = FieldForm::kInstant; break;
+    case abi::Scalar::kDuration:
+      plan.form = FieldForm::kDuration;
+      break;
+    case abi::Scalar::kInstant:
+      plan.form = FieldForm::kInstant;
+      break;
     case abi::Scalar::kEntity:
       plan.form = type.gpu_index ? FieldForm::kIndex : FieldForm::kName;
       break;
@@ -45,13 +58,20 @@ FieldPlan plan_field(const abi::KindSchema& kind, unsigned slot) {
 /// The text of a scalar inside `labels` or a name array; null has none.
 bool scalar_text(const JsonValue& value, std::string_view& out) {
   switch (value.type) {
-    case JsonType::kTrue: out = "true"; return true;
-    case JsonType::kFalse: out = "false"; return true;
+    case JsonType::kTrue:
+      out = "true";
+      return true;
+    case JsonType::kFalse:
+      out = "false";
+      return true;
     case JsonType::kInt:
     case JsonType::kDecimal:
     case JsonType::kReal:
-    case JsonType::kString: out = value.text; return true;
-    default: return false;
+    case JsonType::kString:
+      out = value.text;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -159,7 +179,8 @@ Converted FieldConverter::convert(const FieldPlan& field, unsigned slot, const J
   double real = 0;
   Converted result = Converted::kBad;
   switch (field.form) {
-    case FieldForm::kSkip: return Converted::kMissing;
+    case FieldForm::kSkip:
+      return Converted::kMissing;
     case FieldForm::kInt:
       if (to_integer(value, integer)) result = Converted::kOk;
       break;
@@ -167,8 +188,12 @@ Converted FieldConverter::convert(const FieldPlan& field, unsigned slot, const J
       if (!to_real(value, real)) return Converted::kBad;
       record.set_f64(slot, real);
       return Converted::kOk;
-    case FieldForm::kName: result = convert_name(value, integer); break;
-    case FieldForm::kIndex: result = convert_index(value, integer); break;
+    case FieldForm::kName:
+      result = convert_name(value, integer);
+      break;
+    case FieldForm::kIndex:
+      result = convert_index(value, integer);
+      break;
     case FieldForm::kText:
       if (value.type != JsonType::kString) return Converted::kBad;
       record.slots()[slot] = reinterpret_cast<uint64_t>(slab.new_text(value.text));
@@ -209,7 +234,8 @@ Converted FieldConverter::convert(const FieldPlan& field, unsigned slot, const J
       }
       break;
     case FieldForm::kArray:
-    case FieldForm::kNameArray: return convert_array(field, slot, value, record, slab);
+    case FieldForm::kNameArray:
+      return convert_array(field, slot, value, record, slab);
   }
   if (result == Converted::kOk) record.set_i64(slot, integer);
   return result;

@@ -16,8 +16,19 @@ namespace reflex::stream {
 
 /// How a slot is filled; worked out once per field from its Type.
 enum class FieldForm : uint8_t {
-  kSkip, kBool, kInt, kReal, kText, kWord, kDeclaredWord, kName, kIndex, kDuration, kInstant,
-  kArray, kNameArray,
+  kSkip,
+  kBool,
+  kInt,
+  kReal,
+  kText,
+  kWord,
+  kDeclaredWord,
+  kName,
+  kIndex,
+  kDuration,
+  kInstant,
+  kArray,
+  kNameArray,
 };
 
 struct FieldPlan {

@@ -10,20 +10,23 @@
 namespace reflex::stream {
 
 enum class JsonType : uint8_t {
-  kNull, kFalse, kTrue,
+  kNull,
+  kFalse,
+  kTrue,
   kInt,      // i64 holds it
   kDecimal,  // i64 / 10^scale, exactly
   kReal,     // any other JSON number: only `text` holds it
   kString,   // `text`, unescaped
-  kArray, kObject,
+  kArray,
+  kObject,
 };
 
 struct JsonValue {
   JsonType type = JsonType::kNull;
   uint8_t scale = 0;
-  uint16_t key = 0;              // KeyTable id; 0 = unknown
+  uint16_t key = 0;  // KeyTable id; 0 = unknown
   int64_t i64 = 0;
-  std::string_view text;         // strings; the raw token of numbers
+  std::string_view text;                    // strings; the raw token of numbers
   std::vector<JsonValue>* items = nullptr;  // arrays; objects as key text, value, key text, ...
 };
 
@@ -36,7 +39,8 @@ inline bool eight_digits(const char* p, uint64_t& value) {
   // Source: D. Lemire, "Quickly parsing eight digits" (little-endian pairwise multiply).
   word = low * 10 + (low >> 8);
   value = (((word & 0x000000FF000000FFull) * 0x000F424000000064ull) +
-           (((word >> 16) & 0x000000FF000000FFull) * 0x0000271000000001ull)) >> 32;
+           (((word >> 16) & 0x000000FF000000FFull) * 0x0000271000000001ull)) >>
+          32;
   return true;
 }
 

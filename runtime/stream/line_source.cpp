@@ -1,8 +1,8 @@
 // Bytes cut into chunks of whole lines.
 //
 // The buffer holds a chunk and at most one line of kLineBytesMax; a longer line is thrown away
-// piece by piece, so that memory stays bounded. A chunk ends at a skipped line, so that first_line of
-// the next one is exact.
+// piece by piece, so that memory stays bounded. A chunk ends at a skipped line, so that first_line
+// of the next one is exact.
 #include "runtime/stream/line_source.h"
 
 #include <emmintrin.h>
@@ -15,11 +15,8 @@
 #include "runtime/stream/ndjson_decoder.h"
 
 namespace reflex::stream {
-namespace {
 
-constexpr size_t kPaddingBytes = 64;  // Source: SIMDJSON_PADDING of simdjson 3.0
-
-/// 64 bytes at a time; the byte counters of a block are summed before they can overflow.
+// 64 bytes at a time; the byte counters of a block are summed before they can overflow.
 uint64_t count_newlines(std::string_view text) {
   const __m128i newline = _mm_set1_epi8('\n');
   const __m128i zero = _mm_setzero_si128();
@@ -44,6 +41,10 @@ uint64_t count_newlines(std::string_view text) {
   for (; i < text.size(); ++i) count += text[i] == '\n';
   return count;
 }
+
+namespace {
+
+constexpr size_t kPaddingBytes = 64;  // Source: SIMDJSON_PADDING of simdjson 3.0
 
 class ByteLines final : public LineSource {
  public:

@@ -13,9 +13,9 @@
 namespace reflex::stream {
 
 struct Chunk {
-  std::string_view text;       // whole lines; empty at the end of the source
+  std::string_view text;  // whole lines; empty at the end of the source
   uint64_t first_line = 1;
-  uint64_t lines_too_long = 0; // skipped since the last chunk
+  uint64_t lines_too_long = 0;  // skipped since the last chunk
 };
 
 class LineSource {
@@ -23,10 +23,13 @@ class LineSource {
   virtual ~LineSource() = default;
   /// Errors: read or decompression failures, with the path.
   virtual Result<Chunk> next(size_t bytes_wanted) = 0;
-  [[nodiscard]] virtual uint64_t bytes_read() const = 0;        // of the file, compressed
-  [[nodiscard]] virtual uint64_t bytes_total() const = 0;       // 0 = unknown (stdin)
-  [[nodiscard]] virtual int64_t modified_ns() const = 0;        // the file's time
+  [[nodiscard]] virtual uint64_t bytes_read() const = 0;   // of the file, compressed
+  [[nodiscard]] virtual uint64_t bytes_total() const = 0;  // 0 = unknown (stdin)
+  [[nodiscard]] virtual int64_t modified_ns() const = 0;   // the file's time
 };
+
+/// Lines that end in `text`. Cost: about 0.1 ns a byte.
+uint64_t count_newlines(std::string_view text);
 
 /// "-" is standard input; compression is told by content, not by name.
 Result<std::unique_ptr<LineSource>> open_lines(const std::string& path);

@@ -38,8 +38,7 @@ int64_t LogClock::resolve_year(const LogPrefix& prefix) {
 }
 
 int64_t LogClock::resolve(const LogPrefix& prefix) {
-  const bool needs_zone =
-      prefix.stamp == StampKind::kNoZone || prefix.stamp == StampKind::kNoYear;
+  const bool needs_zone = prefix.stamp == StampKind::kNoZone || prefix.stamp == StampKind::kNoYear;
   if (needs_zone && !said_zone_) {
     said_zone_ = true;
     const int64_t minutes = options_->utc_offset_ns / kNsPerMinute;
@@ -48,19 +47,28 @@ int64_t LogClock::resolve(const LogPrefix& prefix) {
                                    std::abs(minutes) % 60));
   }
   switch (prefix.stamp) {
-    case StampKind::kNone: break;
-    case StampKind::kAbsolute: last_ns_ = prefix.ns; break;
-    case StampKind::kNoZone: last_ns_ = prefix.ns - options_->utc_offset_ns; break;
-    case StampKind::kNoYear: last_ns_ = resolve_year(prefix); break;
-    case StampKind::kDelta: last_ns_ += prefix.ns; break;
+    case StampKind::kNone:
+      break;
+    case StampKind::kAbsolute:
+      last_ns_ = prefix.ns;
+      break;
+    case StampKind::kNoZone:
+      last_ns_ = prefix.ns - options_->utc_offset_ns;
+      break;
+    case StampKind::kNoYear:
+      last_ns_ = resolve_year(prefix);
+      break;
+    case StampKind::kDelta:
+      last_ns_ += prefix.ns;
+      break;
     case StampKind::kBoot:
       if (options_->boot_ns == kNoTimeNs && !said_boot_) {
         said_boot_ = true;
         notices_.push_back(fmt::format("no boot time known: seconds since boot count from {}",
                                        to_rfc3339({options_->base_ns})));
       }
-      last_ns_ = prefix.ns +
-                 (options_->boot_ns == kNoTimeNs ? options_->base_ns : options_->boot_ns);
+      last_ns_ =
+          prefix.ns + (options_->boot_ns == kNoTimeNs ? options_->base_ns : options_->boot_ns);
       break;
   }
   return last_ns_;

@@ -5,9 +5,9 @@
 // prefilter (RE2::Set), then the first matching `line` of a decoder makes the event.
 // Time: stamps without year or zone take them from the options; a stamp that goes back by more than
 // half a year is taken as the next year (New Year). dmesg seconds-since-boot need `boot_ns`;
-// without it they count from `base_ns`. A line without any stamp takes the stamp of the line before it.
-// Of two absolute stamps on one line (shipper, then application) the outer one is the time.
-// A gpu named by PCI address gets its index from `gpu_map`, else the address is its identity.
+// without it they count from `base_ns`. A line without any stamp takes the stamp of the line before
+// it. Of two absolute stamps on one line (shipper, then application) the outer one is the time. A
+// gpu named by PCI address gets its index from `gpu_map`, else the address is its identity.
 // Threads: one decoder per node and thread.
 #pragma once
 
@@ -17,18 +17,18 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/time.h"
 #include "runtime/abi/compiled_pack.h"
+#include "runtime/base/time.h"
 #include "runtime/stream/ndjson_decoder.h"
 #include "runtime/stream/slab.h"
 
 namespace reflex::stream {
 
 struct LogOptions {
-  int year = 0;                // 0: from the file's time
-  int64_t utc_offset_ns = 0;   // --tz
+  int year = 0;               // 0: from the file's time
+  int64_t utc_offset_ns = 0;  // --tz
   int64_t boot_ns = kNoTimeNs;
-  int64_t base_ns = 0;         // for lines without any usable stamp: the file's time
+  int64_t base_ns = 0;  // for lines without any usable stamp: the file's time
   std::vector<std::pair<std::string, int>> gpu_map;  // PCI address (any spelling) -> gpu index
 };
 

@@ -97,8 +97,9 @@ bool read_iso(Reader& reader, LogPrefix& out) {
   if (!r.eat(separator) || !r.number(2, 2, day)) return false;
   if (!r.eat('T') && !r.eat(' ') && !r.eat('_')) return false;
   if (!r.time_of_day(time) || !valid_date(month, day) || year < 1970 || year > 2261) return false;
-  out.ns = days_from_civil(year, static_cast<unsigned>(month), static_cast<unsigned>(day)) *
-               kNsPerDay + time;
+  out.ns =
+      days_from_civil(year, static_cast<unsigned>(month), static_cast<unsigned>(day)) * kNsPerDay +
+      time;
   out.stamp = StampKind::kNoZone;
   Reader zone = r;
   if (zone.eat('Z') || zone.eat(" UTC")) {

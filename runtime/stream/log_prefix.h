@@ -12,19 +12,19 @@ namespace reflex::stream {
 
 enum class StampKind : uint8_t {
   kNone,
-  kAbsolute,      // ns since the epoch
-  kNoZone,        // ns since the epoch as if local time were UTC
-  kNoYear,        // month, day, time of day; no zone
-  kBoot,          // ns since boot
-  kDelta,         // ns since the line before
+  kAbsolute,  // ns since the epoch
+  kNoZone,    // ns since the epoch as if local time were UTC
+  kNoYear,    // month, day, time of day; no zone
+  kBoot,      // ns since boot
+  kDelta,     // ns since the line before
 };
 
 struct LogPrefix {
   StampKind stamp = StampKind::kNone;
-  int64_t ns = 0;          // by `stamp`; for kNoYear the time of day
-  unsigned month = 0;      // kNoYear
+  int64_t ns = 0;      // by `stamp`; for kNoYear the time of day
+  unsigned month = 0;  // kNoYear
   unsigned day = 0;
-  bool kmsg = false;       // /dev/kmsg form: continuation lines start with a space
+  bool kmsg = false;  // /dev/kmsg form: continuation lines start with a space
   std::string_view message;
 };
 

@@ -115,8 +115,12 @@ void LogRecordBuilder::assign(const abi::DecoderAssign& assign, const FieldPlan&
         record.set_i64(assign.slot, assign.constant_int);
       }
       return;
-    case From::kConstantReal: record.set_f64(assign.slot, assign.constant_real); return;
-    case From::kConstantText: assign_constant_text(assign, field, record, slab); return;
+    case From::kConstantReal:
+      record.set_f64(assign.slot, assign.constant_real);
+      return;
+    case From::kConstantText:
+      assign_constant_text(assign, field, record, slab);
+      return;
     case From::kGpuAtGroup:
       if (gpu_at(text, integer)) record.set_i64(assign.slot, integer);
       return;
@@ -127,7 +131,9 @@ void LogRecordBuilder::assign(const abi::DecoderAssign& assign, const FieldPlan&
         record.set_i64(assign.slot, node_);
       }
       return;
-    case From::kHexWords: assign_words(assign, field, text, record, slab); return;
+    case From::kHexWords:
+      assign_words(assign, field, text, record, slab);
+      return;
   }
 }
 
@@ -137,10 +143,15 @@ void LogRecordBuilder::assign_group(const abi::DecoderAssign& assign, const Fiel
   double real = 0;
   bool known = false;
   switch (field.form) {
-    case FieldForm::kSkip: return;
-    case FieldForm::kText: set_text(assign.slot, text, record, slab); return;
+    case FieldForm::kSkip:
+      return;
+    case FieldForm::kText:
+      set_text(assign.slot, text, record, slab);
+      return;
     case FieldForm::kArray:
-    case FieldForm::kNameArray: assign_words(assign, field, text, record, slab); return;
+    case FieldForm::kNameArray:
+      assign_words(assign, field, text, record, slab);
+      return;
     case FieldForm::kReal:
       if (parse_real(text, real)) record.set_f64(assign.slot, real * assign.scale);
       return;
@@ -172,8 +183,12 @@ void LogRecordBuilder::assign_group(const abi::DecoderAssign& assign, const Fiel
                                   : parse_integer(text, assign.base, integer);
       known = known && integer >= assign.int_min && integer <= assign.int_max;
       break;
-    case FieldForm::kDuration: known = parse_duration_text(text, assign.scale, integer); break;
-    case FieldForm::kInstant: known = parse_instant(text, integer); break;
+    case FieldForm::kDuration:
+      known = parse_duration_text(text, assign.scale, integer);
+      break;
+    case FieldForm::kInstant:
+      known = parse_instant(text, integer);
+      break;
   }
   if (known) record.set_i64(assign.slot, integer);
 }
@@ -182,7 +197,9 @@ void LogRecordBuilder::assign_constant_text(const abi::DecoderAssign& assign,
                                             const FieldPlan& field, abi::Record& record,
                                             Slab& slab) {
   switch (field.form) {
-    case FieldForm::kText: set_text(assign.slot, assign.constant_text, record, slab); return;
+    case FieldForm::kText:
+      set_text(assign.slot, assign.constant_text, record, slab);
+      return;
     case FieldForm::kDeclaredWord:
       record.set_i64(assign.slot, converter_.declared_word(field.enum_id, assign.constant_text));
       return;
@@ -190,7 +207,9 @@ void LogRecordBuilder::assign_constant_text(const abi::DecoderAssign& assign,
     case FieldForm::kName:
       record.set_i64(assign.slot, converter_.symbols().intern(assign.constant_text));
       return;
-    default: assign_group(assign, field, assign.constant_text, record, slab); return;
+    default:
+      assign_group(assign, field, assign.constant_text, record, slab);
+      return;
   }
 }
 

@@ -27,8 +27,8 @@ class LogRecordBuilder {
  private:
   void assign(const abi::DecoderAssign& assign, const FieldPlan& field, std::string_view text,
               abi::Record& record, Slab& slab);
-  void assign_group(const abi::DecoderAssign& assign, const FieldPlan& field,
-                    std::string_view text, abi::Record& record, Slab& slab);
+  void assign_group(const abi::DecoderAssign& assign, const FieldPlan& field, std::string_view text,
+                    abi::Record& record, Slab& slab);
   void assign_constant_text(const abi::DecoderAssign& assign, const FieldPlan& field,
                             abi::Record& record, Slab& slab);
   void assign_words(const abi::DecoderAssign& assign, const FieldPlan& field, std::string_view text,

@@ -20,8 +20,22 @@
 namespace reflex::stream {
 
 enum class Reject : uint8_t {
-  kBadJson, kNotObject, kMissingTs, kBadTs, kMissingKind, kUnknownKind, kMissingKey, kLineTooLong,
-  kBinary, kBadUtf8, kFutureTs, kClockJump, kNegativeTs, kLate, kDuplicate, kCount,
+  kBadJson,
+  kNotObject,
+  kMissingTs,
+  kBadTs,
+  kMissingKind,
+  kUnknownKind,
+  kMissingKey,
+  kLineTooLong,
+  kBinary,
+  kBadUtf8,
+  kFutureTs,
+  kClockJump,
+  kNegativeTs,
+  kLate,
+  kDuplicate,
+  kCount,
 };
 std::string_view to_text(Reject reason);  // "bad_json", "unknown_kind", ...
 
@@ -29,9 +43,9 @@ struct IngestCounters {
   uint64_t lines = 0;
   uint64_t bytes = 0;
   uint64_t events = 0;
-  uint64_t unmatched_lines = 0;    // log lines that no decoder matched (not an error)
+  uint64_t unmatched_lines = 0;  // log lines that no decoder matched (not an error)
   uint64_t unknown_fields = 0;
-  uint64_t bad_fields = 0;         // of wrong type: field missing
+  uint64_t bad_fields = 0;  // of wrong type: field missing
   uint64_t deduplicated = 0;
   std::array<uint64_t, static_cast<size_t>(Reject::kCount)> rejected{};
   void add(const IngestCounters& other);
@@ -43,7 +57,7 @@ struct RejectedLine {
   Reject reason;
   SymbolId source;
   uint64_t line;
-  std::string_view text;   // cut to 200 bytes
+  std::string_view text;  // cut to 200 bytes
   std::string detail;
 };
 using RejectSink = std::function<void(const RejectedLine&)>;

@@ -61,8 +61,8 @@ class PredictiveReader {
   void learn();
 
   const RecordBuilder* builder_;
-  std::vector<Template> templates_;   // [kind]
-  const Template* last_ = nullptr;    // of the previous line
+  std::vector<Template> templates_;  // [kind]
+  const Template* last_ = nullptr;   // of the previous line
   std::array<JsonValue, kMembersMax> members_;
   std::array<std::string_view, kMembersMax> between_;  // literal bytes before each value
   std::string_view after_;

@@ -93,8 +93,11 @@ void RecordBuilder::build_kind(uint32_t kind, std::span<const JsonValue> members
       if (member.key >= kFirstFieldKey) continue;
     }
     switch (member.key) {
-      case kKeyTs: ts = &member; break;
-      case kKeyKind: break;
+      case kKeyTs:
+        ts = &member;
+        break;
+      case kKeyKind:
+        break;
       case kKeyId:
         record.id = nullptr;
         if (member.type == JsonType::kString || member.type == JsonType::kInt) {
@@ -107,7 +110,9 @@ void RecordBuilder::build_kind(uint32_t kind, std::span<const JsonValue> members
           record.source = converter_.symbols().intern(member.text);
         }
         break;
-      default: unknown += slot < 0; break;
+      default:
+        unknown += slot < 0;
+        break;
     }
   }
   counters_->unknown_fields += unknown;

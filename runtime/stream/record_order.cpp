@@ -24,9 +24,8 @@ uint64_t load_big_endian(const char* p) {
 RecordOrder::RecordOrder(std::shared_ptr<const abi::CompiledPack> pack) : pack_(std::move(pack)) {
   std::vector<uint16_t> by_name(pack_->kinds.size());
   std::iota(by_name.begin(), by_name.end(), uint16_t{0});
-  std::sort(by_name.begin(), by_name.end(), [this](uint16_t a, uint16_t b) {
-    return pack_->kinds[a].name < pack_->kinds[b].name;
-  });
+  std::sort(by_name.begin(), by_name.end(),
+            [this](uint16_t a, uint16_t b) { return pack_->kinds[a].name < pack_->kinds[b].name; });
   kind_rank_.resize(by_name.size());
   for (size_t rank = 0; rank < by_name.size(); ++rank) {
     kind_rank_[by_name[rank]] = static_cast<uint16_t>(rank);
@@ -39,9 +38,14 @@ RecordOrder::RecordOrder(std::shared_ptr<const abi::CompiledPack> pack) : pack_(
                          (type.scalar == abi::Scalar::kEntity && !type.gpu_index);
       SlotOrder order = named ? SlotOrder::kName : SlotOrder::kNumber;
       switch (abi::slot_form(type)) {
-        case abi::SlotForm::kI64: break;
-        case abi::SlotForm::kF64: order = SlotOrder::kReal; break;
-        case abi::SlotForm::kText: order = SlotOrder::kText; break;
+        case abi::SlotForm::kI64:
+          break;
+        case abi::SlotForm::kF64:
+          order = SlotOrder::kReal;
+          break;
+        case abi::SlotForm::kText:
+          order = SlotOrder::kText;
+          break;
         case abi::SlotForm::kArray:
           order = kind.builtin ? SlotOrder::kNameArray : SlotOrder::kArray;
           break;
@@ -79,15 +83,18 @@ int RecordOrder::compare_slot(SlotOrder order, const abi::Record& a, const abi::
   if (!has_a || !has_b) return static_cast<int>(has_a) - static_cast<int>(has_b);
   if (a.slots()[slot] == b.slots()[slot]) return 0;
   switch (order) {
-    case SlotOrder::kNumber: return three_way(a.i64(slot), b.i64(slot));
+    case SlotOrder::kNumber:
+      return three_way(a.i64(slot), b.i64(slot));
     case SlotOrder::kName:
       return compare_names(static_cast<SymbolId>(a.i64(slot)), static_cast<SymbolId>(b.i64(slot)));
     case SlotOrder::kReal:
       if (a.f64(slot) == b.f64(slot)) return three_way(a.i64(slot), b.i64(slot));  // -0.0 and 0.0
       return three_way(a.f64(slot), b.f64(slot));
-    case SlotOrder::kText: return a.text(slot)->view().compare(b.text(slot)->view());
+    case SlotOrder::kText:
+      return a.text(slot)->view().compare(b.text(slot)->view());
     case SlotOrder::kArray:
-    case SlotOrder::kNameArray: break;
+    case SlotOrder::kNameArray:
+      break;
   }
   const abi::IntArray& left = *a.array(slot);
   const abi::IntArray& right = *b.array(slot);

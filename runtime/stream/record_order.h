@@ -53,9 +53,9 @@ class RecordOrder {
     uint64_t high = 0;  // 0: not known (or an empty name)
     uint64_t low = 0;
   };
-  std::vector<Prefix> prefixes_;               // [SymbolId], parallel to names_
-  std::vector<std::string_view> names_;        // [SymbolId], filled on demand: no lock on a hit
-  std::vector<bool> is_log_;                   // [SymbolId]
+  std::vector<Prefix> prefixes_;         // [SymbolId], parallel to names_
+  std::vector<std::string_view> names_;  // [SymbolId], filled on demand: no lock on a hit
+  std::vector<bool> is_log_;             // [SymbolId]
 };
 
 }  // namespace reflex::stream

@@ -25,10 +25,10 @@ class SourceClocks {
   struct Source {
     int64_t max_ns = kNothing;
     bool finished = false;
-    bool declared = false;                 // never idle: its end will be told
-    size_t heap_position = SIZE_MAX;       // SIZE_MAX: idle or finished
-    abi::Record* held = nullptr;           // waits for a second event to confirm a clock jump
-    std::shared_ptr<Slab> held_slab;       // where it lives
+    bool declared = false;            // never idle: its end will be told
+    size_t heap_position = SIZE_MAX;  // SIZE_MAX: idle or finished
+    abi::Record* held = nullptr;      // waits for a second event to confirm a clock jump
+    std::shared_ptr<Slab> held_slab;  // where it lives
     /// True when an event of this time would change nothing.
     [[nodiscard]] bool covers(int64_t ts_ns) const {
       return ts_ns <= max_ns && heap_position != SIZE_MAX;

@@ -135,8 +135,12 @@ void Topology::apply(const abi::Record& record) {
       break;
     }
     case abi::kJobStart:
-    case abi::kJobNodes: start_job(job, record.ts_ns, state_->symbols(record, "nodes")); break;
-    case abi::kJobEnd: end_job(job, record.ts_ns); break;
+    case abi::kJobNodes:
+      start_job(job, record.ts_ns, state_->symbols(record, "nodes"));
+      break;
+    case abi::kJobEnd:
+      end_job(job, record.ts_ns);
+      break;
     case abi::kNodeRepaired:
       if (node != kNoSymbol) {
         auto& repairs = state_->nodes[node].repairs_ns;
@@ -158,7 +162,8 @@ void Topology::apply(const abi::Record& record) {
       }
       break;
     }
-    default: break;
+    default:
+      break;
   }
 }
 

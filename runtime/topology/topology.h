@@ -35,7 +35,7 @@ class Topology {
 
   [[nodiscard]] SymbolId label(SymbolId node, SymbolId key, int64_t ts_ns) const;  // or kNoSymbol
   [[nodiscard]] abi::ClassId hw_class(SymbolId node, int64_t ts_ns) const;
-  [[nodiscard]] SymbolId job_of(SymbolId node, int64_t ts_ns) const;               // or kNoSymbol
+  [[nodiscard]] SymbolId job_of(SymbolId node, int64_t ts_ns) const;  // or kNoSymbol
   /// The nodes of a job at (or last before) a time; empty when the job is unknown.
   [[nodiscard]] const std::vector<SymbolId>& nodes_of(SymbolId job, int64_t ts_ns) const;
   [[nodiscard]] bool in_maintenance(SymbolId node, int64_t ts_ns) const;

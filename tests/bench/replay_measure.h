@@ -61,10 +61,10 @@ Result<double> measure_first_event_ms(uint32_t rule_count, compiler::Backend bac
                                       Compiled& phases);
 
 struct DiagnosisTimes {
-  double median_ms = 0;        // of a first verdict, as an open incident gets it
+  double median_ms = 0;  // of a first verdict, as an open incident gets it
   double worst_ms = 0;
   double final_median_ms = 0;  // of a final one: with its counterfactual
-  std::string answer;  // of the verdict, so that a wrong one is seen
+  std::string answer;          // of the verdict, so that a wrong one is seen
 };
 /// One verdict on a job of `node_count` nodes: a culprit, all its peers shouting, some noise.
 Result<DiagnosisTimes> measure_diagnosis(uint32_t node_count, uint32_t repeats);

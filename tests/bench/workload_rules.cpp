@@ -243,9 +243,9 @@ std::string signal_body(const WorkloadRule& rule) {
              predicate("b", rule.b) + " for " + std::to_string(rule.window_ms / 1000) +
              "s keep all max 64 }";
     default:  // any event of the kind: the hand-written engines do not look at its code either
-      return "{ e: " + a + " where e.value > " +
-             number(rule.factor) + " * mean(" + a + ".value, last " + std::to_string(rule.samples) +
-             ", min " + std::to_string(rule.samples_min) + ") }";
+      return "{ e: " + a + " where e.value > " + number(rule.factor) + " * mean(" + a +
+             ".value, last " + std::to_string(rule.samples) + ", min " +
+             std::to_string(rule.samples_min) + ") }";
   }
 }
 

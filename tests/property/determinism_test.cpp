@@ -2,6 +2,7 @@
 // 4096, any arrival order within lateness, and for the interpreter as for the JIT.
 //
 // Runs the whole path from NDJSON files to verdict lines. Seeds are fixed and printed.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,8 +11,6 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
-
-#include <fmt/format.h>
 
 #include "compiler/driver/compile.h"
 #include "runtime/attribution/explain.h"
@@ -99,16 +98,16 @@ std::vector<Line> make_stream(uint64_t seed) {
       }
       case 1:
       case 2:
-        add(t, fmt::format("\"kind\":\"gpu.temp\",\"node\":\"n{}\",\"gpu\":{},\"value\":{}.5", n, gpu,
-                           70 + below(28)));
+        add(t, fmt::format("\"kind\":\"gpu.temp\",\"node\":\"n{}\",\"gpu\":{},\"value\":{}.5", n,
+                           gpu, 70 + below(28)));
         break;
       case 3:
-        add(t, fmt::format("\"kind\":\"nic.state\",\"node\":\"n{}\",\"nic\":\"mlx5_{}\",\"up\":{}", n,
-                           below(2), below(2) ? "true" : "false"));
+        add(t, fmt::format("\"kind\":\"nic.state\",\"node\":\"n{}\",\"nic\":\"mlx5_{}\",\"up\":{}",
+                           n, below(2), below(2) ? "true" : "false"));
         break;
       case 4:
-        add(t, fmt::format("\"kind\":\"nccl.timeout\",\"node\":\"n{}\",\"job\":\"j{}\",\"rank\":{}", n,
-                           n / 6, below(64)));
+        add(t, fmt::format("\"kind\":\"nccl.timeout\",\"node\":\"n{}\",\"job\":\"j{}\",\"rank\":{}",
+                           n, n / 6, below(64)));
         break;
       default:
         add(t, fmt::format("\"kind\":\"gpu.ecc\",\"node\":\"n{}\",\"gpu\":{},\"total\":{}", n, gpu,
@@ -190,9 +189,8 @@ std::string run(const std::shared_ptr<const abi::CompiledPack>& pack, const std:
   sinks.verdict = [&](abi::Verdict&& v) { out += attribution::to_json(v, false) + "\n"; };
   sinks.firing = [&](const abi::Firing& f) {
     firings += fmt::format("{} {} {} {} {} {}\n", f.ts_ns, f.onset_ns, pack->signals[f.signal].name,
-                       pack->symbols->name(static_cast<SymbolId>(f.entity.values[0])),
-                       f.entity.count > 1 ? f.entity.values[1] : 0,
-                       static_cast<int>(f.change));
+                           pack->symbols->name(static_cast<SymbolId>(f.entity.values[0])),
+                           f.entity.count > 1 ? f.entity.values[1] : 0, static_cast<int>(f.change));
   };
   engine::EngineOptions engine_options;
   engine_options.threads = setting.threads;

@@ -1,12 +1,11 @@
 // The life of an incident: what opens it, what merges, revisions and their ids.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "compiler/driver/compile.h"
 #include "runtime/attribution/explain.h"
@@ -37,7 +36,8 @@ std::vector<abi::Verdict> run(const std::string& lines) {
   EXPECT_TRUE(compiled.ok());
   auto& c = *compiled.value();
   EXPECT_FALSE(c.sink.has_errors()) << diag::render_text(c.sink.sorted(), c.sources, {});
-  const auto path = std::filesystem::temp_directory_path() / fmt::format("reflex_life_{}", getpid());
+  const auto path =
+      std::filesystem::temp_directory_path() / fmt::format("reflex_life_{}", getpid());
   std::ofstream(path) << R"({"ts":1000,"kind":"job.start","job":"j","nodes":["n1","n2"]})" << "\n"
                       << lines;
   std::vector<abi::Verdict> verdicts;
@@ -53,13 +53,14 @@ std::vector<abi::Verdict> run(const std::string& lines) {
 }
 
 std::string xid(int ts_s, const char* node, int code) {
-  return fmt::format("{{\"ts\":{},\"kind\":\"gpu.xid\",\"node\":\"{}\",\"code\":{}}}\n", ts_s * 1000,
-                     node, code);
+  return fmt::format("{{\"ts\":{},\"kind\":\"gpu.xid\",\"node\":\"{}\",\"code\":{}}}\n",
+                     ts_s * 1000, node, code);
 }
 
 std::string opened(int ts_s, const char* id, const char* symptom) {
   return fmt::format(
-      "{{\"ts\":{},\"kind\":\"incident.open\",\"incident\":\"{}\",\"job\":\"j\",\"symptom\":\"{}\"}}\n",
+      "{{\"ts\":{},\"kind\":\"incident.open\",\"incident\":\"{}\",\"job\":\"j\",\"symptom\":\"{}\"}"
+      "}\n",
       ts_s * 1000, id, symptom);
 }
 
@@ -88,7 +89,8 @@ TEST(Incident, NewEvidenceThatChangesTheAnswerGivesARevision) {
 
 TEST(Incident, ATriggerWithinTheMergeSpanJoinsAndALaterOneIsNew) {
   const auto merged = run(xid(100, "n1", 79) + xid(180, "n2", 79));
-  EXPECT_EQ(std::count_if(merged.begin(), merged.end(), [](auto& v) { return v.final_revision; }), 1);
+  EXPECT_EQ(std::count_if(merged.begin(), merged.end(), [](auto& v) { return v.final_revision; }),
+            1);
   const auto apart = run(xid(100, "n1", 79) + xid(400, "n2", 79));
   EXPECT_EQ(std::count_if(apart.begin(), apart.end(), [](auto& v) { return v.final_revision; }), 2);
 }
@@ -104,7 +106,8 @@ TEST(Incident, AnIncidentFromOutsideKeepsItsIdAndObeysItsPredicate) {
 
 TEST(Incident, ARequestForAnOpenIncidentGivesItTheAskedId) {
   const auto verdicts = run(xid(100, "n1", 79) + opened(104, "i1", "hang"));
-  ASSERT_EQ(std::count_if(verdicts.begin(), verdicts.end(), [](auto& v) { return v.final_revision; }), 1);
+  ASSERT_EQ(
+      std::count_if(verdicts.begin(), verdicts.end(), [](auto& v) { return v.final_revision; }), 1);
   EXPECT_EQ(verdicts.back().incident, "i1");
   EXPECT_EQ(verdicts.back().ts_ns, 134'000'000'000);  // settles from the request on
 }

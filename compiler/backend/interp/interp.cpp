@@ -54,9 +54,12 @@ Value load(const Code& code, const Inst& inst, const Record* record, const EvalC
       return {reinterpret_cast<uint64_t>(rfx_const_text(code.patterns, inst.index)), 1};
     case Op::kField:
       return loaded(record->slots()[inst.index], record->has(inst.index), inst.rep);
-    case Op::kCapture: return loaded(context->captures[inst.index], inst.rep);
-    case Op::kFeature: return loaded(context->features[inst.index], inst.rep);
-    case Op::kTable: return loaded(context->table[inst.index], inst.rep);
+    case Op::kCapture:
+      return loaded(context->captures[inst.index], inst.rep);
+    case Op::kFeature:
+      return loaded(context->features[inst.index], inst.rep);
+    case Op::kTable:
+      return loaded(context->table[inst.index], inst.rep);
     case Op::kParam: {
       if (code.params == nullptr || inst.rep == Rep::kText) {
         return loaded(context->class_params[inst.index], inst.rep);
@@ -64,12 +67,18 @@ Value load(const Code& code, const Inst& inst, const Record* record, const EvalC
       return inst.index < code.params->size() ? loaded((*code.params)[inst.index], inst.rep)
                                               : Value::unknown();
     }
-    case Op::kEntityKey: return {context->entity[inst.index], 1};
-    case Op::kNow: return Value::of_i64(context->now_ns);
-    case Op::kTimestamp: return Value::of_i64(record->ts_ns);
-    case Op::kRepeats: return Value::of_i64(record->repeats);
-    case Op::kPeers: return rfx_peers(context, inst.index);
-    default: return ir::constant_value(inst);
+    case Op::kEntityKey:
+      return {context->entity[inst.index], 1};
+    case Op::kNow:
+      return Value::of_i64(context->now_ns);
+    case Op::kTimestamp:
+      return Value::of_i64(record->ts_ns);
+    case Op::kRepeats:
+      return Value::of_i64(record->repeats);
+    case Op::kPeers:
+      return rfx_peers(context, inst.index);
+    default:
+      return ir::constant_value(inst);
   }
 }
 
@@ -88,23 +97,32 @@ Value call(const Code& code, const Inst& inst, const EvalContext* context, Value
       const double v = rfx_log(a.f64());
       return v - v == 0 ? Value::of(v) : Value::unknown();  // finite
     }
-    case Op::kArrayAt: return array_at(a, inst.imm);
+    case Op::kArrayAt:
+      return array_at(a, inst.imm);
     case Op::kArrayCount:
       return a.known != 0 ? Value::of_i64(array_of(a)->count) : Value::unknown();
-    case Op::kTextEq: return truth(rfx_text_eq(code.patterns, inst.index, text_of(a)), a.known);
+    case Op::kTextEq:
+      return truth(rfx_text_eq(code.patterns, inst.index, text_of(a)), a.known);
     case Op::kTextLike:
       return truth(rfx_text_like(code.patterns, inst.index, text_of(a)), a.known);
     case Op::kTextMatches:
       return truth(rfx_text_matches(code.patterns, inst.index, text_of(a)), a.known);
-    case Op::kTextSame: return truth(rfx_text_same(text_of(a), text_of(b)), a.known & b.known);
+    case Op::kTextSame:
+      return truth(rfx_text_same(text_of(a), text_of(b)), a.known & b.known);
     case Op::kSymbolLike:
       return truth(rfx_symbol_like(code.patterns, inst.index, a.i64()), a.known);
-    case Op::kJobOf: return rfx_job_of(context, a.i64(), a.known);
-    case Op::kNodeLabel: return rfx_node_label(context, a.i64(), a.known, inst.index);
-    case Op::kNodesInJob: return rfx_nodes_in_job(context, a.i64(), a.known);
-    case Op::kGpuAt: return rfx_gpu_at(context, a.i64(), text_of(b), a.known & b.known);
-    case Op::kInMaintenance: return rfx_in_maintenance(context, a.i64(), a.known);
-    default: RFX_CHECK(false && "operation without an evaluation");
+    case Op::kJobOf:
+      return rfx_job_of(context, a.i64(), a.known);
+    case Op::kNodeLabel:
+      return rfx_node_label(context, a.i64(), a.known, inst.index);
+    case Op::kNodesInJob:
+      return rfx_nodes_in_job(context, a.i64(), a.known);
+    case Op::kGpuAt:
+      return rfx_gpu_at(context, a.i64(), text_of(b), a.known & b.known);
+    case Op::kInMaintenance:
+      return rfx_in_maintenance(context, a.i64(), a.known);
+    default:
+      RFX_CHECK(false && "operation without an evaluation");
   }
   return Value::unknown();
 }
@@ -121,9 +139,12 @@ Value evaluate(const Code& code, const Record* record, const EvalContext* contex
     const Value a = count > 0 ? values[inst.a] : Value{};
     const Value b = count > 1 ? values[inst.b] : Value{};
     const Value c = count > 2 ? values[inst.c] : Value{};
-    if (count == 0) values[i] = load(code, inst, record, context);
-    else if (!ir::is_scalar_op(inst.op)) values[i] = call(code, inst, context, a, b);
-    else values[i] = ir::scalar_op(*code.module, inst, insts[inst.a].rep, a, b, c);
+    if (count == 0)
+      values[i] = load(code, inst, record, context);
+    else if (!ir::is_scalar_op(inst.op))
+      values[i] = call(code, inst, context, a, b);
+    else
+      values[i] = ir::scalar_op(*code.module, inst, insts[inst.a].rep, a, b, c);
   }
   return values[insts.size() - 1];
 }
@@ -211,9 +232,9 @@ class InterpSet final : public abi::EvaluatorSet {
   std::shared_ptr<const ir::Module> module_;
   std::shared_ptr<const builtin::PatternTable> patterns_;
   size_t class_count_ = 1;
-  std::vector<Params> params_;      // [ClassId]
-  std::vector<Code> codes_;         // [ExprId * class_count_ + ClassId]
-  std::vector<ChunkCode> chunks_;   // [chunk * class_count_ + ClassId]
+  std::vector<Params> params_;     // [ClassId]
+  std::vector<Code> codes_;        // [ExprId * class_count_ + ClassId]
+  std::vector<ChunkCode> chunks_;  // [chunk * class_count_ + ClassId]
 };
 
 }  // namespace

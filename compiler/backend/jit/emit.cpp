@@ -113,10 +113,15 @@ class Body {
   }
   llvm::Type* type_of(Rep rep) {
     switch (rep) {
-      case Rep::kBool: return b_.getInt1Ty();
-      case Rep::kI64: return b_.getInt64Ty();
-      case Rep::kF64: return b_.getDoubleTy();
-      case Rep::kText: case Rep::kArray: return b_.getPtrTy();
+      case Rep::kBool:
+        return b_.getInt1Ty();
+      case Rep::kI64:
+        return b_.getInt64Ty();
+      case Rep::kF64:
+        return b_.getDoubleTy();
+      case Rep::kText:
+      case Rep::kArray:
+        return b_.getPtrTy();
     }
     return nullptr;
   }
@@ -139,17 +144,23 @@ class Body {
     if (count == 0) return emit_leaf(inst);
     if (!ir::is_scalar_op(inst.op)) return emit_call(inst, a, b);
     switch (inst.op) {
-      case Op::kAnd: return {and_(a.bits, b.bits), nullptr, or_(a.no, b.no)};
-      case Op::kOr: return {or_(a.bits, b.bits), nullptr, and_(a.no, b.no)};
-      case Op::kNot: return {a.no, nullptr, a.bits};
-      case Op::kIsMissing: return {not_(known(a)), yes()};
-      case Op::kCoalesce: return choose_pair(inst.rep, known(a), a, b);
+      case Op::kAnd:
+        return {and_(a.bits, b.bits), nullptr, or_(a.no, b.no)};
+      case Op::kOr:
+        return {or_(a.bits, b.bits), nullptr, and_(a.no, b.no)};
+      case Op::kNot:
+        return {a.no, nullptr, a.bits};
+      case Op::kIsMissing:
+        return {not_(known(a)), yes()};
+      case Op::kCoalesce:
+        return choose_pair(inst.rep, known(a), a, b);
       case Op::kSelect: {
         const Pair out = choose_pair(inst.rep, a.bits, b, c);
         if (inst.rep != Rep::kBool) return {out.bits, and_(known(a), out.known)};
         return {and_(known(a), out.bits), nullptr, and_(known(a), out.no)};
       }
-      default: break;
+      default:
+        break;
     }
     const LV both = count > 1 ? and_(known(a), known(b)) : known(a);
     return reps_[inst.a] == Rep::kF64 ? emit_real(inst, a.bits, b.bits, both)
@@ -166,8 +177,10 @@ class Body {
   LV known(Pair v) { return v.known != nullptr ? v.known : or_(v.bits, v.no); }
   Pair choose_pair(Rep rep, LV condition, Pair a, Pair b) {
     Pair out{choose(condition, a.bits, b.bits), nullptr, nullptr};
-    if (rep == Rep::kBool) out.no = choose(condition, a.no, b.no);
-    else out.known = choose(condition, a.known, b.known);
+    if (rep == Rep::kBool)
+      out.no = choose(condition, a.no, b.no);
+    else
+      out.known = choose(condition, a.known, b.known);
     return out;
   }
 
@@ -175,17 +188,26 @@ class Body {
 
   Pair emit_leaf(const Inst& inst) {
     switch (inst.op) {
-      case Op::kConstBool: return {b_.getInt1(inst.imm != 0), yes()};
-      case Op::kConstI64: return {i64(inst.imm), yes()};
-      case Op::kConstF64: return {f64(ir::constant_value(inst).f64()), yes()};
-      case Op::kUnknown: return {llvm::Constant::getNullValue(type_of(inst.rep)), no()};
+      case Op::kConstBool:
+        return {b_.getInt1(inst.imm != 0), yes()};
+      case Op::kConstI64:
+        return {i64(inst.imm), yes()};
+      case Op::kConstF64:
+        return {f64(ir::constant_value(inst).f64()), yes()};
+      case Op::kUnknown:
+        return {llvm::Constant::getNullValue(type_of(inst.rep)), no()};
       case Op::kConstText:
         return {call("rfx_const_text", b_.getPtrTy(), {self(), b_.getInt32(inst.index)}), yes()};
-      case Op::kField: return field(inst);
-      case Op::kCapture: return slot(inst, offsetof(EvalContext, captures));
-      case Op::kFeature: return slot(inst, offsetof(EvalContext, features));
-      case Op::kParam: return slot(inst, offsetof(EvalContext, class_params));
-      case Op::kTable: return slot(inst, offsetof(EvalContext, table));
+      case Op::kField:
+        return field(inst);
+      case Op::kCapture:
+        return slot(inst, offsetof(EvalContext, captures));
+      case Op::kFeature:
+        return slot(inst, offsetof(EvalContext, features));
+      case Op::kParam:
+        return slot(inst, offsetof(EvalContext, class_params));
+      case Op::kTable:
+        return slot(inst, offsetof(EvalContext, table));
       case Op::kEntityKey:
         return {load(b_.getInt64Ty(), context(), offsetof(EvalContext, entity) + 8 * inst.index),
                 yes()};
@@ -202,7 +224,8 @@ class Body {
         const Pair v = answer(call("rfx_peers", value_type(), {context(), query}));
         return {b_.CreateBitCast(v.bits, b_.getDoubleTy()), v.known};
       }
-      default: RFX_CHECK(false && "operation without operands that the JIT does not know");
+      default:
+        RFX_CHECK(false && "operation without operands that the JIT does not know");
     }
     return {};
   }
@@ -233,21 +256,36 @@ class Body {
         llvm::Type* types[] = {b_.getInt64Ty(), b_.getDoubleTy()};
         return {b_.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, types, {a}), known};
       }
-      case Op::kAdd: return real(b_.CreateFAdd(a, b), known);
-      case Op::kSub: return real(b_.CreateFSub(a, b), known);
-      case Op::kMul: return real(b_.CreateFMul(a, b), known);
-      case Op::kDiv: return real(b_.CreateFDiv(a, b), known);
-      case Op::kNeg: return real(b_.CreateFNeg(a), known);
-      case Op::kAbs: return real(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a), known);
-      case Op::kMin: return real(b_.CreateSelect(b_.CreateFCmpOLT(b, a), b, a), known);
-      case Op::kMax: return real(b_.CreateSelect(b_.CreateFCmpOLT(a, b), b, a), known);
-      case Op::kEq: return {b_.CreateFCmpOEQ(a, b), known};
-      case Op::kNe: return {b_.CreateFCmpONE(a, b), known};
-      case Op::kLt: return {b_.CreateFCmpOLT(a, b), known};
-      case Op::kLe: return {b_.CreateFCmpOLE(a, b), known};
-      case Op::kGt: return {b_.CreateFCmpOGT(a, b), known};
-      case Op::kGe: return {b_.CreateFCmpOGE(a, b), known};
-      default: RFX_CHECK(false && "real operation that the JIT does not know");
+      case Op::kAdd:
+        return real(b_.CreateFAdd(a, b), known);
+      case Op::kSub:
+        return real(b_.CreateFSub(a, b), known);
+      case Op::kMul:
+        return real(b_.CreateFMul(a, b), known);
+      case Op::kDiv:
+        return real(b_.CreateFDiv(a, b), known);
+      case Op::kNeg:
+        return real(b_.CreateFNeg(a), known);
+      case Op::kAbs:
+        return real(b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, a), known);
+      case Op::kMin:
+        return real(b_.CreateSelect(b_.CreateFCmpOLT(b, a), b, a), known);
+      case Op::kMax:
+        return real(b_.CreateSelect(b_.CreateFCmpOLT(a, b), b, a), known);
+      case Op::kEq:
+        return {b_.CreateFCmpOEQ(a, b), known};
+      case Op::kNe:
+        return {b_.CreateFCmpONE(a, b), known};
+      case Op::kLt:
+        return {b_.CreateFCmpOLT(a, b), known};
+      case Op::kLe:
+        return {b_.CreateFCmpOLE(a, b), known};
+      case Op::kGt:
+        return {b_.CreateFCmpOGT(a, b), known};
+      case Op::kGe:
+        return {b_.CreateFCmpOGE(a, b), known};
+      default:
+        RFX_CHECK(false && "real operation that the JIT does not know");
     }
     return {};
   }
@@ -276,37 +314,57 @@ class Body {
 
   Pair emit_integer(const Inst& inst, LV a, LV b, LV known) {
     switch (inst.op) {
-      case Op::kToF64: return {b_.CreateSIToFP(a, b_.getDoubleTy()), known};
-      case Op::kAdd: return {saturating(llvm::Intrinsic::sadd_sat, a, b), known};
-      case Op::kSub: return {saturating(llvm::Intrinsic::ssub_sat, a, b), known};
-      case Op::kMul: return {product(a, b), known};
-      case Op::kDiv: return division(true, a, b, known);
-      case Op::kMod: return division(false, a, b, known);
-      case Op::kNeg: return {negated(a), known};
+      case Op::kToF64:
+        return {b_.CreateSIToFP(a, b_.getDoubleTy()), known};
+      case Op::kAdd:
+        return {saturating(llvm::Intrinsic::sadd_sat, a, b), known};
+      case Op::kSub:
+        return {saturating(llvm::Intrinsic::ssub_sat, a, b), known};
+      case Op::kMul:
+        return {product(a, b), known};
+      case Op::kDiv:
+        return division(true, a, b, known);
+      case Op::kMod:
+        return division(false, a, b, known);
+      case Op::kNeg:
+        return {negated(a), known};
       case Op::kAbs:
         return {b_.CreateSelect(b_.CreateICmpSLT(a, i64(0)), negated(a), a), known};
-      case Op::kMin: return {b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b), known};
-      case Op::kMax: return {b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b), known};
-      case Op::kBitAnd: return {b_.CreateAnd(a, b), known};
-      case Op::kBitOr: return {b_.CreateOr(a, b), known};
+      case Op::kMin:
+        return {b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b), known};
+      case Op::kMax:
+        return {b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b), known};
+      case Op::kBitAnd:
+        return {b_.CreateAnd(a, b), known};
+      case Op::kBitOr:
+        return {b_.CreateOr(a, b), known};
       case Op::kShr:
         return {b_.CreateLShr(a, b_.CreateAnd(b, i64(63))),
                 and_(known, b_.CreateICmpULT(b, i64(64)))};
-      case Op::kEq: return {b_.CreateICmpEQ(a, b), known};
-      case Op::kNe: return {b_.CreateICmpNE(a, b), known};
-      case Op::kLt: return {b_.CreateICmpSLT(a, b), known};
-      case Op::kLe: return {b_.CreateICmpSLE(a, b), known};
-      case Op::kGt: return {b_.CreateICmpSGT(a, b), known};
-      case Op::kGe: return {b_.CreateICmpSGE(a, b), known};
-      case Op::kInSet: return {member(inst, a), known};
+      case Op::kEq:
+        return {b_.CreateICmpEQ(a, b), known};
+      case Op::kNe:
+        return {b_.CreateICmpNE(a, b), known};
+      case Op::kLt:
+        return {b_.CreateICmpSLT(a, b), known};
+      case Op::kLe:
+        return {b_.CreateICmpSLE(a, b), known};
+      case Op::kGt:
+        return {b_.CreateICmpSGT(a, b), known};
+      case Op::kGe:
+        return {b_.CreateICmpSGE(a, b), known};
+      case Op::kInSet:
+        return {member(inst, a), known};
       case Op::kInRange: {
         const std::vector<int64_t>& bounds = ir_.sets[inst.index].values;
         return {within(a, bounds.front(), bounds.back()), known};
       }
-      case Op::kAnyBits: return {b_.CreateICmpNE(b_.CreateAnd(a, i64(inst.imm)), i64(0)), known};
+      case Op::kAnyBits:
+        return {b_.CreateICmpNE(b_.CreateAnd(a, i64(inst.imm)), i64(0)), known};
       case Op::kAllBits:
         return {b_.CreateICmpEQ(b_.CreateAnd(a, i64(inst.imm)), i64(inst.imm)), known};
-      default: RFX_CHECK(false && "integer operation that the JIT does not know");
+      default:
+        RFX_CHECK(false && "integer operation that the JIT does not know");
     }
     return {};
   }
@@ -336,8 +394,7 @@ class Body {
       for (const int64_t v : values) mask |= uint64_t{1} << (static_cast<uint64_t>(v) - lo);
       const LV offset = b_.CreateSub(a, b_.getInt64(lo));
       const LV bit = b_.CreateLShr(b_.getInt64(mask), b_.CreateAnd(offset, i64(63)));
-      return b_.CreateAnd(b_.CreateICmpULT(offset, i64(64)),
-                          b_.CreateTrunc(bit, b_.getInt1Ty()));
+      return b_.CreateAnd(b_.CreateICmpULT(offset, i64(64)), b_.CreateTrunc(bit, b_.getInt1Ty()));
     }
     return test("rfx_in_set", {self(), b_.getInt32(inst.index), a});
   }
@@ -351,19 +408,27 @@ class Body {
         const LV result = call("rfx_log", b_.getDoubleTy(), {a.bits});
         return real(result, and_(a.known, b_.CreateFCmpOGT(a.bits, f64(0))));
       }
-      case Op::kArrayAt: return array_at(a, inst.imm);
-      case Op::kArrayCount: return {array_count(readable(a)), a.known};
-      case Op::kTextEq: return {test("rfx_text_eq", {self(), index, text(a)}), a.known};
-      case Op::kTextLike: return {test("rfx_text_like", {self(), index, text(a)}), a.known};
-      case Op::kTextMatches: return {test("rfx_text_matches", {self(), index, text(a)}), a.known};
+      case Op::kArrayAt:
+        return array_at(a, inst.imm);
+      case Op::kArrayCount:
+        return {array_count(readable(a)), a.known};
+      case Op::kTextEq:
+        return {test("rfx_text_eq", {self(), index, text(a)}), a.known};
+      case Op::kTextLike:
+        return {test("rfx_text_like", {self(), index, text(a)}), a.known};
+      case Op::kTextMatches:
+        return {test("rfx_text_matches", {self(), index, text(a)}), a.known};
       case Op::kTextSame:
         return {test("rfx_text_same", {text(a), text(b)}), and_(a.known, b.known)};
-      case Op::kSymbolLike: return {test("rfx_symbol_like", {self(), index, a.bits}), a.known};
-      case Op::kJobOf: return answer(call("rfx_job_of", value_type(), node(a)));
-      case Op::kNodesInJob: return answer(call("rfx_nodes_in_job", value_type(), node(a)));
+      case Op::kSymbolLike:
+        return {test("rfx_symbol_like", {self(), index, a.bits}), a.known};
+      case Op::kJobOf:
+        return answer(call("rfx_job_of", value_type(), node(a)));
+      case Op::kNodesInJob:
+        return answer(call("rfx_nodes_in_job", value_type(), node(a)));
       case Op::kNodeLabel:
-        return answer(call("rfx_node_label", value_type(),
-                           {context(), a.bits, as_i64(a.known), index}));
+        return answer(
+            call("rfx_node_label", value_type(), {context(), a.bits, as_i64(a.known), index}));
       case Op::kGpuAt:
         return answer(call("rfx_gpu_at", value_type(),
                            {context(), a.bits, text(b), as_i64(and_(a.known, b.known))}));
@@ -371,7 +436,8 @@ class Body {
         const Pair v = answer(call("rfx_in_maintenance", value_type(), node(a)));
         return {b_.CreateICmpNE(v.bits, i64(0)), v.known};
       }
-      default: RFX_CHECK(false && "call that the JIT does not know");
+      default:
+        RFX_CHECK(false && "call that the JIT does not know");
     }
     return {};
   }
@@ -390,8 +456,8 @@ class Body {
   LV call(const char* name, llvm::Type* result, const std::vector<LV>& args) {
     std::vector<llvm::Type*> types;
     for (const LV arg : args) types.push_back(arg->getType());
-    auto callee = f_.getParent()->getOrInsertFunction(
-        name, llvm::FunctionType::get(result, types, false));
+    auto callee =
+        f_.getParent()->getOrInsertFunction(name, llvm::FunctionType::get(result, types, false));
     llvm::CallInst* made = b_.CreateCall(callee, args);
     made->setDoesNotThrow();
     return made;
@@ -461,8 +527,7 @@ void emit_expr(llvm::Module& module, const std::string& name, const ir::Module& 
     const LV not_false = b.CreateZExt(body.not_(result.no), b.getInt32Ty());
     static_assert(abi::kFalse == 0 && abi::kTrue == 1 && abi::kUnknown == 2);
     // false: 0; true: 2 - 1; unknown: 2
-    b.CreateRet(b.CreateSub(b.CreateShl(not_false, 1),
-                            b.CreateZExt(result.bits, b.getInt32Ty())));
+    b.CreateRet(b.CreateSub(b.CreateShl(not_false, 1), b.CreateZExt(result.bits, b.getInt32Ty())));
     return;
   }
   const LV bits = body.choose(result.known, body.as_i64(result.bits), b.getInt64(0));

@@ -109,11 +109,11 @@ Result<std::shared_ptr<Engine>> Engine::make(unsigned compile_threads) {
       .setNumCompileThreads(compile_threads)
       .setPlatformSetUp(orc::setUpInactivePlatform)
       .setLinkProcessSymbolsByDefault(false)
-      .setCompileFunctionCreator([](orc::JITTargetMachineBuilder m)
-                                     -> llvm::Expected<
-                                         std::unique_ptr<orc::IRCompileLayer::IRCompiler>> {
-        return std::make_unique<ThreadMachineCompiler>(m);
-      });
+      .setCompileFunctionCreator(
+          [](orc::JITTargetMachineBuilder m)
+              -> llvm::Expected<std::unique_ptr<orc::IRCompileLayer::IRCompiler>> {
+            return std::make_unique<ThreadMachineCompiler>(m);
+          });
   auto jit = builder.create();
   if (!jit) return to_error(jit.takeError(), "starting the JIT");
   auto engine = std::make_shared<Engine>();
@@ -154,8 +154,7 @@ Result<std::unique_ptr<Code>> Code::make(std::shared_ptr<Engine> engine) {
   std::unique_ptr<Code> code(new Code(std::move(engine)));
   auto& session = code->engine_->jit().getExecutionSession();
   // Bare: a plain dylib would link process symbols and let rule code call system().
-  code->dylib_ =
-      &session.createBareJITDylib("set" + std::to_string(code->engine_->next_id()));
+  code->dylib_ = &session.createBareJITDylib("set" + std::to_string(code->engine_->next_id()));
   code->dylib_->addToLinkOrder(code->engine_->builtins());
   code->tracker_ = code->dylib_->createResourceTracker();
   return code;
@@ -170,8 +169,7 @@ Code::~Code() {
   session.getSymbolStringPool()->clearDeadEntries();
 }
 
-Status Code::add(std::unique_ptr<llvm::Module> module,
-                 std::unique_ptr<llvm::LLVMContext> context) {
+Status Code::add(std::unique_ptr<llvm::Module> module, std::unique_ptr<llvm::LLVMContext> context) {
   orc::ThreadSafeModule safe(std::move(module), std::move(context));
   if (auto error = engine_->jit().addIRModule(tracker_, std::move(safe))) {
     return to_error(std::move(error), "adding code");

@@ -58,9 +58,12 @@ class Layout {
       const bool per_class = !plans.classes.empty() && plans.exprs[e].reads_class;
       for (size_t c = 0; c < class_count_; ++c) {
         const size_t at = e * class_count_ + c;
-        if (c > 0 && !per_class) body_of_[at] = body_of_[at - 1];
-        else if (per_class) add_body(at, pass::specialise(ir, ir.functions[e], plans.classes[c]));
-        else add_body(at, ir.functions[e]);
+        if (c > 0 && !per_class)
+          body_of_[at] = body_of_[at - 1];
+        else if (per_class)
+          add_body(at, pass::specialise(ir, ir.functions[e], plans.classes[c]));
+        else
+          add_body(at, ir.functions[e]);
         unit_of_expr_[at] = expr_unit(body_of_[at]);
       }
     }
@@ -111,7 +114,7 @@ class Layout {
   size_t class_count_;
   std::vector<ir::Function> bodies_;
   std::map<std::string, uint32_t> body_by_key_;
-  std::vector<uint32_t> body_of_;        // [ExprId * class_count_ + ClassId]
+  std::vector<uint32_t> body_of_;  // [ExprId * class_count_ + ClassId]
   std::vector<Unit> units_;
   std::map<std::vector<uint32_t>, uint32_t> unit_by_bodies_;
   std::map<std::vector<uint32_t>, uint32_t> chunk_by_bodies_;
@@ -119,8 +122,7 @@ class Layout {
   std::vector<uint32_t> unit_of_chunk_;  // [chunk * class_count_ + ClassId]
 };
 
-void emit_unit(llvm::Module& module, const ir::Module& ir, const Layout& layout,
-               const Unit& unit) {
+void emit_unit(llvm::Module& module, const ir::Module& ir, const Layout& layout, const Unit& unit) {
   if (!unit.is_chunk) {
     emit_expr(module, unit.name, ir, layout.body(unit.bodies.front()));
     return;
@@ -183,7 +185,7 @@ class JitSet final : public abi::EvaluatorSet {
   std::shared_ptr<const builtin::PatternTable> patterns_;
   std::unique_ptr<Code> code_;
   size_t class_count_;
-  std::vector<abi::EvalFn> exprs_;   // [ExprId * class_count_ + ClassId]
+  std::vector<abi::EvalFn> exprs_;  // [ExprId * class_count_ + ClassId]
   std::vector<abi::ChunkFn> chunks_;
 };
 

@@ -402,14 +402,17 @@ RC_GTEST_PROP(AttributionProperty, renaming_nodes_changes_only_names, ()) {
     for (int x : fires) {
       const std::string n = "n" + std::to_string(order[x % 5]);
       const int t = -(x / 5) % 50;
-      if (at % 3 == 0) w.fire(w.xid48, {n, std::to_string(x % 2)}, t);
-      else if (at % 3 == 1) w.fire(w.nic_down, {n, "mlx5_0"}, t);
-      else w.fire(w.timeout, {n}, t);
+      if (at % 3 == 0)
+        w.fire(w.xid48, {n, std::to_string(x % 2)}, t);
+      else if (at % 3 == 1)
+        w.fire(w.nic_down, {n, "mlx5_0"}, t);
+      else
+        w.fire(w.timeout, {n}, t);
       ++at;
     }
   };
-  const auto fires = *rc::gen::container<std::vector<int>>(
-      *rc::gen::inRange(0, 8), rc::gen::inRange(0, 250));
+  const auto fires =
+      *rc::gen::container<std::vector<int>>(*rc::gen::inRange(0, 8), rc::gen::inRange(0, 250));
   Cluster a, b;
   build(a, {1, 2, 3, 4, 5}, fires);
   const std::vector<int> other{4, 1, 5, 3, 2};
@@ -448,8 +451,7 @@ TEST(Attribution, ten_thousand_nodes) {
     const std::clock_t cpu_start = std::clock();
     const auto start = std::chrono::steady_clock::now();
     const abi::Verdict v = g->attribute(w.input);
-    const std::chrono::duration<double, std::milli> took =
-        std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     const double cpu = static_cast<double>(std::clock() - cpu_start) * 1e3 / CLOCKS_PER_SEC;
     std::printf("[   TIME   ] 10,000 nodes, 10,000 firing: %.2f ms wall, %.2f ms cpu\n",
                 took.count(), cpu);

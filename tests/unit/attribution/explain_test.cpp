@@ -61,8 +61,7 @@ std::string violation(const Json& root, const Json& s, const Json& v, const std:
     }
     for (const auto& [name, member] : v.items()) {
       if (!s["properties"].contains(name)) return at + ": not in the schema: " + name;
-      const std::string deeper =
-          violation(root, s["properties"][name], member, at + "/" + name);
+      const std::string deeper = violation(root, s["properties"][name], member, at + "/" + name);
       if (!deeper.empty()) return deeper;
     }
   }
@@ -117,8 +116,9 @@ TEST(Explain, json_follows_the_published_schema) {
     EXPECT_EQ(violation(root, root, v, ""), "");
     EXPECT_EQ(v.contains("timing"), timing);
   }
-  EXPECT_EQ(violation(root, root, Json::parse(to_json(abi::Verdict{}, false)), "").find(
-                "/revision"), std::string::npos);
+  EXPECT_EQ(
+      violation(root, root, Json::parse(to_json(abi::Verdict{}, false)), "").find("/revision"),
+      std::string::npos);
   Json broken = Json::parse(to_json(Sample().verdict(), false));
   broken["hypotheses"][0]["p"] = "high";
   EXPECT_EQ(violation(root, root, broken, ""), "/hypotheses/0/p: wrong type: \"high\"");

@@ -57,9 +57,12 @@ void random_world(World& w) {
     const size_t at = static_cast<size_t>(pick(0, 4));
     const std::string n = "n" + std::to_string(pick(0, nodes - 1));
     const int t = pick(-100, 100);
-    if (at < 2) w.fire(s[at], {n, std::to_string(pick(0, 1))}, t);
-    else if (at < 4) w.fire(s[at], {n}, t);
-    else w.fire(s[at], {"j1"}, t);
+    if (at < 2)
+      w.fire(s[at], {n, std::to_string(pick(0, 1))}, t);
+    else if (at < 4)
+      w.fire(s[at], {n}, t);
+    else
+      w.fire(s[at], {"j1"}, t);
   }
   w.input.now_ns = pick(100, 300) * kS;
 }
@@ -68,9 +71,9 @@ void random_world(World& w) {
 struct Oracle {
   World& w;
   abi::CauseId cause;
-  const NodeView* node;    // null: external
-  int64_t gpu;             // -1: any
-  SymbolId tor;            // external on a tor
+  const NodeView* node;  // null: external
+  int64_t gpu;           // -1: any
+  SymbolId tor;          // external on a tor
 
   struct Seen {
     int64_t onset, last;
@@ -104,13 +107,20 @@ struct Oracle {
     std::vector<const NodeView*> out;
     for (const NodeView& v : w.input.nodes) {
       bool in = false;
-      if (scope == abi::Scope::kAll) in = true;
-      else if (scope == abi::Scope::kJob) in = v.in_job;
-      else if (!node) in = tor ? v.tor == tor : v.in_job;
-      else if (scope == abi::Scope::kSelf) in = &v == node;
-      else if (scope == abi::Scope::kPeers) in = v.in_job && &v != node;
-      else if (scope == abi::Scope::kRack) in = node->rack && v.rack == node->rack;
-      else if (scope == abi::Scope::kTor) in = node->tor && v.tor == node->tor;
+      if (scope == abi::Scope::kAll)
+        in = true;
+      else if (scope == abi::Scope::kJob)
+        in = v.in_job;
+      else if (!node)
+        in = tor ? v.tor == tor : v.in_job;
+      else if (scope == abi::Scope::kSelf)
+        in = &v == node;
+      else if (scope == abi::Scope::kPeers)
+        in = v.in_job && &v != node;
+      else if (scope == abi::Scope::kRack)
+        in = node->rack && v.rack == node->rack;
+      else if (scope == abi::Scope::kTor)
+        in = node->tor && v.tor == node->tor;
       if (in) out.push_back(&v);
     }
     return out;
@@ -177,8 +187,8 @@ struct Oracle {
     if (!observed || e.has_weight) return 0;
     double share = 1;
     if (t + e.lag_hi_ns > w.input.now_ns) {
-      share = std::clamp(double(w.input.now_ns - t - e.lag_lo_ns) /
-                             double(e.lag_hi_ns - e.lag_lo_ns), 0.0, 1.0);
+      share = std::clamp(
+          double(w.input.now_ns - t - e.lag_lo_ns) / double(e.lag_hi_ns - e.lag_lo_ns), 0.0, 1.0);
     }
     return std::log(1 - p(e, c) * share);
   }

@@ -58,8 +58,7 @@ abi::CauseId World::fault(const std::string& name, std::vector<std::string> keys
   return static_cast<abi::CauseId>(pack->causes.size() - 1);
 }
 
-abi::CauseId World::external(const std::string& name, std::vector<std::string> keys,
-                             double prior) {
+abi::CauseId World::external(const std::string& name, std::vector<std::string> keys, double prior) {
   const abi::CauseId id = fault(name, std::move(keys), prior);
   pack->causes[id].kind = abi::CauseKind::kExternal;
   return id;
@@ -110,8 +109,8 @@ Evidence& World::fire(abi::SignalId signal, const std::vector<std::string>& name
   ep.onset_ns = onset_s * kS;
   ep.end_ns = (onset_s + 3600) * kS;
   ep.value = abi::Value::of(3);
-  ep.events.push_back({sym("log"), static_cast<uint64_t>(input.evidence.size() + 1),
-                       ep.onset_ns, ""});
+  ep.events.push_back(
+      {sym("log"), static_cast<uint64_t>(input.evidence.size() + 1), ep.onset_ns, ""});
   e.episodes.push_back(ep);
   input.evidence.push_back(e);
   return input.evidence.back();

@@ -103,7 +103,7 @@ TEST(Differential, ChunkHitsAreThePredicatesThatHold) {
   for (abi::ExprId e = 0; e < s.module.functions.size(); ++e) {
     if (e % 64 == 0) s.plans.chunks.emplace_back();
     abi::LeafPlan leaf;
-    leaf.predicate = e % 50 == 7 ? abi::kNone32 : e;   // some are always true
+    leaf.predicate = e % 50 == 7 ? abi::kNone32 : e;  // some are always true
     s.plans.chunks.back().leaves.push_back(static_cast<abi::LeafId>(s.plans.leaves.size()));
     s.plans.leaves.push_back(leaf);
   }

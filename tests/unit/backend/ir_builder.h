@@ -45,11 +45,21 @@ class IrBuilder {
   static abi::Type type_of(ir::Rep rep) {
     abi::Type type;
     switch (rep) {
-      case ir::Rep::kBool: type.scalar = abi::Scalar::kBool; break;
-      case ir::Rep::kI64: type.scalar = abi::Scalar::kInt; break;
-      case ir::Rep::kF64: type.scalar = abi::Scalar::kReal; break;
-      case ir::Rep::kText: type.scalar = abi::Scalar::kString; break;
-      case ir::Rep::kArray: type.scalar = abi::Scalar::kArray; break;
+      case ir::Rep::kBool:
+        type.scalar = abi::Scalar::kBool;
+        break;
+      case ir::Rep::kI64:
+        type.scalar = abi::Scalar::kInt;
+        break;
+      case ir::Rep::kF64:
+        type.scalar = abi::Scalar::kReal;
+        break;
+      case ir::Rep::kText:
+        type.scalar = abi::Scalar::kString;
+        break;
+      case ir::Rep::kArray:
+        type.scalar = abi::Scalar::kArray;
+        break;
     }
     return type;
   }
@@ -150,7 +160,7 @@ inline bool same(const ir::Function& f, const Outcome& a, const Outcome& b) {
 inline Outcome run(const abi::EvaluatorSet& set, abi::ExprId id, const abi::Record* record,
                    const abi::EvalContext* context, abi::ClassId hw_class = 0) {
   Outcome out;
-  out.bits = 0x5a5a5a5a5a5a5a5a;   // predicates must leave it alone
+  out.bits = 0x5a5a5a5a5a5a5a5a;  // predicates must leave it alone
   out.status = set.expr(id, hw_class)(record, context, &out.bits);
   return out;
 }

@@ -29,8 +29,7 @@ ir::Function rule(int64_t n) {
   const auto code = f.load(ir::Op::kField, ir::Rep::kI64, 0);
   const auto equal = f.add(ir::Op::kEq, ir::Rep::kBool, code, f.i64(n));
   const auto value = f.load(ir::Op::kField, ir::Rep::kF64, 4);
-  const auto above =
-      f.add(ir::Op::kGt, ir::Rep::kBool, value, f.f64(static_cast<double>(n) / 2));
+  const auto above = f.add(ir::Op::kGt, ir::Rep::kBool, value, f.f64(static_cast<double>(n) / 2));
   f.add(ir::Op::kAnd, ir::Rep::kBool, equal, above);
   return f.done();
 }
@@ -52,7 +51,7 @@ TEST(Lifetime, TwoHundredReloadsKeepMemoryFlat) {
   std::shared_ptr<const abi::EvaluatorSet> live;
   long after_warm_up = 0;
   for (int64_t i = 0; i < 200; ++i) {
-    live = rules(i * 1000, 20);   // as a reload: the new set is made while the old one lives
+    live = rules(i * 1000, 20);  // as a reload: the new set is made while the old one lives
     if (i == 20) after_warm_up = resident_kib();
   }
   // Without removal 180 sets of 20 functions keep well over 20 MiB of code, tables and names.

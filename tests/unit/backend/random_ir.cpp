@@ -14,14 +14,14 @@ using ir::Rep;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 
-const char* const kTexts[] = {"",           "NVRM: Xid 48",  "NVIDIA H100 80GB", "abc",
-                              "abcabc",     "link\nis down", "0000:3b:00",       "NVRM: Xid (79)"};
+const char* const kTexts[] = {"",       "NVRM: Xid 48",  "NVIDIA H100 80GB", "abc",
+                              "abcabc", "link\nis down", "0000:3b:00",       "NVRM: Xid (79)"};
 
 // ---- host services: pure functions of their arguments, sometimes unknown, sometimes odd
 Value mix(int64_t now, uint64_t a, uint64_t b) {
-  const uint64_t h = (static_cast<uint64_t>(now) ^ (a * 0x9e3779b97f4a7c15u) ^ (b << 7)) *
-                     0xbf58476d1ce4e5b9u;
-  return {h >> 40, (h >> 33) % 4 != 0 ? 1u : 0u};   // unknown with garbage bits
+  const uint64_t h =
+      (static_cast<uint64_t>(now) ^ (a * 0x9e3779b97f4a7c15u) ^ (b << 7)) * 0xbf58476d1ce4e5b9u;
+  return {h >> 40, (h >> 33) % 4 != 0 ? 1u : 0u};  // unknown with garbage bits
 }
 Value job_of(void*, int64_t now, SymbolId node) noexcept { return mix(now, node, 1); }
 Value node_label(void*, int64_t now, SymbolId node, SymbolId label) noexcept {
@@ -33,7 +33,7 @@ Value gpu_at(void*, int64_t now, SymbolId node, const abi::Text* pci) noexcept {
 }
 Value in_maintenance(void*, int64_t now, SymbolId node) noexcept { return mix(now, node, 3); }
 Value peers(void*, const abi::EvalContext* context, uint32_t query) noexcept {
-  if (query == 0) return {0x7ff8000000000000u, 1};   // a NaN that claims to be known
+  if (query == 0) return {0x7ff8000000000000u, 1};  // a NaN that claims to be known
   return Value::of(static_cast<double>(context->now_ns) / 3.0 + query);
 }
 constexpr abi::HostServices kHost{job_of, node_label, nodes_in_job, gpu_at, in_maintenance, peers};
@@ -41,30 +41,68 @@ constexpr abi::HostServices kHost{job_of, node_label, nodes_in_job, gpu_at, in_m
 }  // namespace
 
 int64_t random_integer(std::mt19937_64& rng) {
-  static constexpr int64_t kSpecial[] = {0, 1, -1, 2, 5, 31, 48, 63, 64, 79, 100, kMax, kMin,
-                                         kMin + 1, kMax - 1, int64_t{1} << 32, int64_t{1} << 53};
+  static constexpr int64_t kSpecial[] = {0,
+                                         1,
+                                         -1,
+                                         2,
+                                         5,
+                                         31,
+                                         48,
+                                         63,
+                                         64,
+                                         79,
+                                         100,
+                                         kMax,
+                                         kMin,
+                                         kMin + 1,
+                                         kMax - 1,
+                                         int64_t{1} << 32,
+                                         int64_t{1} << 53};
   switch (rng() % 4) {
-    case 0: return static_cast<int64_t>(rng());
-    case 1: return static_cast<int64_t>(rng() % 200) - 20;
-    default: return kSpecial[rng() % std::size(kSpecial)];
+    case 0:
+      return static_cast<int64_t>(rng());
+    case 1:
+      return static_cast<int64_t>(rng() % 200) - 20;
+    default:
+      return kSpecial[rng() % std::size(kSpecial)];
   }
 }
 
 double random_real(std::mt19937_64& rng) {
   // Zeros of both signs often: they are equal but not the same. An infinity may only be loaded.
-  static constexpr double kSpecial[] = {
-      0.0, -0.0, 0.0, -0.0, 1.0, -1.0, 0.1, 1e308, -1e308, 5e-324, 1e-300, 9.3e18, -9.3e18,
-      4503599627370497.5, 2.5, 1e19, std::numeric_limits<double>::infinity()};
+  static constexpr double kSpecial[] = {0.0,
+                                        -0.0,
+                                        0.0,
+                                        -0.0,
+                                        1.0,
+                                        -1.0,
+                                        0.1,
+                                        1e308,
+                                        -1e308,
+                                        5e-324,
+                                        1e-300,
+                                        9.3e18,
+                                        -9.3e18,
+                                        4503599627370497.5,
+                                        2.5,
+                                        1e19,
+                                        std::numeric_limits<double>::infinity()};
   switch (rng() % 3) {
-    case 0: return static_cast<double>(static_cast<int64_t>(rng())) / 1e15;
-    case 1: return static_cast<double>(rng() % 100);
-    default: return kSpecial[rng() % std::size(kSpecial)];
+    case 0:
+      return static_cast<double>(static_cast<int64_t>(rng())) / 1e15;
+    case 1:
+      return static_cast<double>(rng() % 100);
+    default:
+      return kSpecial[rng() % std::size(kSpecial)];
   }
 }
 
 Rep slot_rep(unsigned slot) {
-  return slot < 4 ? Rep::kI64 : slot < 7 ? Rep::kF64 : slot == 7 ? Rep::kBool
-       : slot < 10 ? Rep::kText : Rep::kArray;
+  return slot < 4    ? Rep::kI64
+         : slot < 7  ? Rep::kF64
+         : slot == 7 ? Rep::kBool
+         : slot < 10 ? Rep::kText
+                     : Rep::kArray;
 }
 Rep feature_rep(unsigned feature) { return feature < 4 ? Rep::kF64 : Rep::kI64; }
 Rep param_rep(unsigned param) {
@@ -74,8 +112,16 @@ Rep param_rep(unsigned param) {
 
 ir::Module world_module() {
   ir::Module m;
-  m.sets = {{{}}, {{48}}, {{1, 2}}, {{2, 3, 4, 5, 6}}, {{kMin, -1, 48, kMax}},
-            {{-5, 0, 31, 48, 50, 58}}, {{0, 63}}, {{kMin, kMax}}, {{-20, 60}}, {{}}};
+  m.sets = {{{}},
+            {{48}},
+            {{1, 2}},
+            {{2, 3, 4, 5, 6}},
+            {{kMin, -1, 48, kMax}},
+            {{-5, 0, 31, 48, 50, 58}},
+            {{0, 63}},
+            {{kMin, kMax}},
+            {{-20, 60}},
+            {{}}};
   for (int64_t i = -30; i < 400; i += 3) m.sets.back().values.push_back(i);
   m.texts.assign(std::begin(kTexts), std::end(kTexts));
   m.globs = {"*", "", "NVIDIA H100*", "*Xid*", "a?c", "*b*c", "n?", "no such"};
@@ -144,44 +190,80 @@ bool RandomIr::try_leaf(Op op) {
   const auto feature = static_cast<uint32_t>(below(kFeatures));
   const auto param = static_cast<uint32_t>(below(kParams));
   switch (op) {
-    case Op::kConstBool: return add(op, Rep::kBool, {}, 0, static_cast<int64_t>(below(2)));
-    case Op::kConstI64: return add(op, Rep::kI64, {}, 0, random_integer(rng_));
+    case Op::kConstBool:
+      return add(op, Rep::kBool, {}, 0, static_cast<int64_t>(below(2)));
+    case Op::kConstI64:
+      return add(op, Rep::kI64, {}, 0, random_integer(rng_));
     case Op::kConstF64:
       return add(op, Rep::kF64, {}, 0, Value::of(random_real(rng_)).i64());
-    case Op::kConstText: return add(op, Rep::kText, {}, static_cast<uint32_t>(below(8)));
-    case Op::kUnknown: return add(op, any_rep(), {});
-    case Op::kField: case Op::kCapture: return add(op, slot_rep(slot), {}, slot);
-    case Op::kFeature: case Op::kTable: return add(op, feature_rep(feature), {}, feature);
-    case Op::kParam: return add(op, param_rep(param), {}, param);
-    case Op::kEntityKey: return add(op, Rep::kI64, {}, static_cast<uint32_t>(below(3)));
-    case Op::kNow: case Op::kTimestamp: case Op::kRepeats: return add(op, Rep::kI64, {});
-    case Op::kPeers: return add(op, Rep::kF64, {}, static_cast<uint32_t>(below(3)));
-    default: return false;
+    case Op::kConstText:
+      return add(op, Rep::kText, {}, static_cast<uint32_t>(below(8)));
+    case Op::kUnknown:
+      return add(op, any_rep(), {});
+    case Op::kField:
+    case Op::kCapture:
+      return add(op, slot_rep(slot), {}, slot);
+    case Op::kFeature:
+    case Op::kTable:
+      return add(op, feature_rep(feature), {}, feature);
+    case Op::kParam:
+      return add(op, param_rep(param), {}, param);
+    case Op::kEntityKey:
+      return add(op, Rep::kI64, {}, static_cast<uint32_t>(below(3)));
+    case Op::kNow:
+    case Op::kTimestamp:
+    case Op::kRepeats:
+      return add(op, Rep::kI64, {});
+    case Op::kPeers:
+      return add(op, Rep::kF64, {}, static_cast<uint32_t>(below(3)));
+    default:
+      return false;
   }
 }
 
 bool RandomIr::try_numeric(Op op) {
   const Rep n = number();
   switch (op) {
-    case Op::kToF64: return add(op, Rep::kF64, {Rep::kI64});
-    case Op::kToI64: return add(op, Rep::kI64, {Rep::kF64});
-    case Op::kAdd: case Op::kSub: case Op::kMul: case Op::kDiv: case Op::kMin: case Op::kMax:
+    case Op::kToF64:
+      return add(op, Rep::kF64, {Rep::kI64});
+    case Op::kToI64:
+      return add(op, Rep::kI64, {Rep::kF64});
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+    case Op::kDiv:
+    case Op::kMin:
+    case Op::kMax:
       return add(op, n, {n, n});
-    case Op::kMod: case Op::kBitAnd: case Op::kBitOr: case Op::kShr:
+    case Op::kMod:
+    case Op::kBitAnd:
+    case Op::kBitOr:
+    case Op::kShr:
       return add(op, Rep::kI64, {Rep::kI64, Rep::kI64});
-    case Op::kNeg: case Op::kAbs: return add(op, n, {n});
-    case Op::kLog: return add(op, Rep::kF64, {Rep::kF64});
-    case Op::kEq: case Op::kNe: {
+    case Op::kNeg:
+    case Op::kAbs:
+      return add(op, n, {n});
+    case Op::kLog:
+      return add(op, Rep::kF64, {Rep::kF64});
+    case Op::kEq:
+    case Op::kNe: {
       const Rep r = below(4) == 0 ? Rep::kBool : n;
       return add(op, Rep::kBool, {r, r});
     }
-    case Op::kLt: case Op::kLe: case Op::kGt: case Op::kGe: return add(op, Rep::kBool, {n, n});
-    case Op::kInSet: return add(op, Rep::kBool, {Rep::kI64}, static_cast<uint32_t>(below(10)));
+    case Op::kLt:
+    case Op::kLe:
+    case Op::kGt:
+    case Op::kGe:
+      return add(op, Rep::kBool, {n, n});
+    case Op::kInSet:
+      return add(op, Rep::kBool, {Rep::kI64}, static_cast<uint32_t>(below(10)));
     case Op::kInRange:
       return add(op, Rep::kBool, {Rep::kI64}, static_cast<uint32_t>(6 + below(3)));
-    case Op::kAnyBits: case Op::kAllBits:
+    case Op::kAnyBits:
+    case Op::kAllBits:
       return add(op, Rep::kBool, {Rep::kI64}, 0, random_integer(rng_));
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -190,28 +272,47 @@ bool RandomIr::try_call(Op op) {
   switch (op) {
     case Op::kArrayAt:
       return add(op, Rep::kI64, {Rep::kArray}, 0, static_cast<int64_t>(below(6)) - 1);
-    case Op::kArrayCount: return add(op, Rep::kI64, {Rep::kArray});
-    case Op::kTextEq: case Op::kTextLike: return add(op, Rep::kBool, {Rep::kText}, some);
-    case Op::kTextMatches: return add(op, Rep::kBool, {Rep::kText}, some / 2);
-    case Op::kTextSame: return add(op, Rep::kBool, {Rep::kText, Rep::kText});
-    case Op::kSymbolLike: return add(op, Rep::kBool, {Rep::kI64}, some);
-    case Op::kJobOf: case Op::kNodesInJob: return add(op, Rep::kI64, {Rep::kI64});
-    case Op::kNodeLabel: return add(op, Rep::kI64, {Rep::kI64}, some);
-    case Op::kGpuAt: return add(op, Rep::kI64, {Rep::kI64, Rep::kText});
-    case Op::kInMaintenance: return add(op, Rep::kBool, {Rep::kI64});
-    default: return false;
+    case Op::kArrayCount:
+      return add(op, Rep::kI64, {Rep::kArray});
+    case Op::kTextEq:
+    case Op::kTextLike:
+      return add(op, Rep::kBool, {Rep::kText}, some);
+    case Op::kTextMatches:
+      return add(op, Rep::kBool, {Rep::kText}, some / 2);
+    case Op::kTextSame:
+      return add(op, Rep::kBool, {Rep::kText, Rep::kText});
+    case Op::kSymbolLike:
+      return add(op, Rep::kBool, {Rep::kI64}, some);
+    case Op::kJobOf:
+    case Op::kNodesInJob:
+      return add(op, Rep::kI64, {Rep::kI64});
+    case Op::kNodeLabel:
+      return add(op, Rep::kI64, {Rep::kI64}, some);
+    case Op::kGpuAt:
+      return add(op, Rep::kI64, {Rep::kI64, Rep::kText});
+    case Op::kInMaintenance:
+      return add(op, Rep::kBool, {Rep::kI64});
+    default:
+      return false;
   }
 }
 
 bool RandomIr::try_add(Op op) {
   const Rep r = any_rep();
   switch (op) {
-    case Op::kAnd: case Op::kOr: return add(op, Rep::kBool, {Rep::kBool, Rep::kBool});
-    case Op::kNot: return add(op, Rep::kBool, {Rep::kBool});
-    case Op::kIsMissing: return add(op, Rep::kBool, {r});
-    case Op::kCoalesce: return add(op, r, {r, r});
-    case Op::kSelect: return add(op, r, {Rep::kBool, r, r});
-    default: break;
+    case Op::kAnd:
+    case Op::kOr:
+      return add(op, Rep::kBool, {Rep::kBool, Rep::kBool});
+    case Op::kNot:
+      return add(op, Rep::kBool, {Rep::kBool});
+    case Op::kIsMissing:
+      return add(op, Rep::kBool, {r});
+    case Op::kCoalesce:
+      return add(op, r, {r, r});
+    case Op::kSelect:
+      return add(op, r, {Rep::kBool, r, r});
+    default:
+      break;
   }
   if (ir::operand_count(op) > 0) return try_numeric(op) || try_call(op);
   return try_leaf(op);
@@ -220,9 +321,15 @@ bool RandomIr::try_add(Op op) {
 Value World::value(Rep rep) {
   Value v;
   switch (rep) {
-    case Rep::kBool: v = {rng_() % 2, 1}; break;
-    case Rep::kI64: v = Value::of_i64(random_integer(rng_)); break;
-    case Rep::kF64: v = Value::of(random_real(rng_)); break;
+    case Rep::kBool:
+      v = {rng_() % 2, 1};
+      break;
+    case Rep::kI64:
+      v = Value::of_i64(random_integer(rng_));
+      break;
+    case Rep::kF64:
+      v = Value::of(random_real(rng_));
+      break;
     case Rep::kText:
       texts_.push_back(std::make_unique<TextBox>(kTexts[rng_() % std::size(kTexts)]));
       v = {texts_.back()->bits(), 1};
@@ -245,7 +352,7 @@ World::World(uint64_t seed) : rng_(seed) {
   record_->repeats = static_cast<uint32_t>(rng_());
   for (unsigned i = 0; i < kSlots; ++i) {
     const Value v = value(slot_rep(i));
-    if (v.known != 0) record_->set_i64(i, v.i64());   // an absent slot holds 0
+    if (v.known != 0) record_->set_i64(i, v.i64());  // an absent slot holds 0
     captures_[i] = value(slot_rep(i));
   }
   for (unsigned i = 0; i < kFeatures; ++i) {

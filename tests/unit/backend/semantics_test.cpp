@@ -22,7 +22,7 @@ using ir::Rep;
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
-__extension__ typedef __int128 Wide;   // g++ and clang have it, ISO C++ does not
+__extension__ typedef __int128 Wide;  // g++ and clang have it, ISO C++ does not
 
 /// Functions with their expected outcome; all run in one set of each backend, and folded.
 class Table {
@@ -49,8 +49,9 @@ class Table {
     for (abi::ExprId e = 0; e < expected_.size(); ++e) {
       for (const auto& set : {plain.interp, plain.jit, after.interp, after.jit}) {
         const Outcome got = run(*set, e, record, &context);
-        EXPECT_EQ(got, expected_[e]) << set->backend() << ": " << got.status << " " << got.bits
-                                     << "\n" << ir::print(module, module.functions[e]);
+        EXPECT_EQ(got, expected_[e])
+            << set->backend() << ": " << got.status << " " << got.bits << "\n"
+            << ir::print(module, module.functions[e]);
       }
     }
   }
@@ -70,12 +71,10 @@ ir::Function logic(Op op, abi::Truth a, abi::Truth b) {
 TEST(Semantics, LogicIsKleene) {
   Table t;
   constexpr abi::Truth kAll[] = {kFalse, kTrue, kUnknown};
-  constexpr abi::Truth kAnd[3][3] = {{kFalse, kFalse, kFalse},
-                                     {kFalse, kTrue, kUnknown},
-                                     {kFalse, kUnknown, kUnknown}};
-  constexpr abi::Truth kOr[3][3] = {{kFalse, kTrue, kUnknown},
-                                    {kTrue, kTrue, kTrue},
-                                    {kUnknown, kTrue, kUnknown}};
+  constexpr abi::Truth kAnd[3][3] = {
+      {kFalse, kFalse, kFalse}, {kFalse, kTrue, kUnknown}, {kFalse, kUnknown, kUnknown}};
+  constexpr abi::Truth kOr[3][3] = {
+      {kFalse, kTrue, kUnknown}, {kTrue, kTrue, kTrue}, {kUnknown, kTrue, kUnknown}};
   for (const abi::Truth a : kAll) {
     for (const abi::Truth b : kAll) {
       t.expect(logic(Op::kAnd, a, b), kAnd[a][b]);
@@ -147,8 +146,10 @@ ir::Function real(Op op, double a, double b, Rep result = Rep::kF64) {
   IrBuilder f("f64");
   const auto x = f.f64(a);
   const auto y = f.f64(b);
-  if (ir::operand_count(op) == 1) f.add(op, result, x);
-  else f.add(op, result, x, y);
+  if (ir::operand_count(op) == 1)
+    f.add(op, result, x);
+  else
+    f.add(op, result, x, y);
   return f.done();
 }
 
@@ -311,8 +312,7 @@ ir::Function temp_rule() {
   IrBuilder f("temp");
   const auto value = f.load(Op::kField, Rep::kF64, 0);
   const auto hot = f.add(Op::kGt, Rep::kBool, value, f.load(Op::kParam, Rep::kF64, 1));
-  const auto missing =
-      f.add(Op::kIsMissing, Rep::kBool, f.load(Op::kField, Rep::kI64, 2));
+  const auto missing = f.add(Op::kIsMissing, Rep::kBool, f.load(Op::kField, Rep::kI64, 2));
   const auto one = f.i64(1);
   const auto two = f.add(Op::kAdd, Rep::kI64, one, f.i64(1));
   const auto same = f.add(Op::kEq, Rep::kBool, two, f.i64(2));

@@ -18,8 +18,8 @@ constexpr int kWithin = 10;
 struct Wanted {
   abi::StepMode mode = abi::StepMode::kThen;
   abi::KeepMode keep = abi::KeepMode::kEarliest;
-  bool shared = true;       // c has no key
-  int joins = 1;            // c.gpu == gpu of a (0) or of b (1)
+  bool shared = true;  // c has no key
+  int joins = 1;       // c.gpu == gpu of a (0) or of b (1)
   uint32_t partials = 1000;
 };
 
@@ -38,12 +38,11 @@ abi::SignalId add(Stream& s, const Wanted& w) {
   plan.partials_max = w.partials;
   plan.capture_count = 1;
   abi::UnlessPlan& u = plan.unless[0];
-  u.join = s.b.expr(test::bool_type(),
-                    [](const abi::Record& r, const abi::EvalContext& c, uint64_t&) {
-                      if (c.captures[0].known == 0) return uint32_t{abi::kUnknown};
-                      return uint32_t{r.i64(kGpu) == c.captures[0].i64() ? abi::kTrue
-                                                                         : abi::kFalse};
-                    });
+  u.join =
+      s.b.expr(test::bool_type(), [](const abi::Record& r, const abi::EvalContext& c, uint64_t&) {
+        if (c.captures[0].known == 0) return uint32_t{abi::kUnknown};
+        return uint32_t{r.i64(kGpu) == c.captures[0].i64() ? abi::kTrue : abi::kFalse};
+      });
   u.deferred = true;
   u.shared = w.shared;
   u.at_close = w.joins == 1 || w.mode == abi::StepMode::kThenEither;
@@ -126,12 +125,11 @@ TEST(DeferredUnless, ComparedWithTheFirstStepIsAsIfAtOnce) {
           open.clear();
         }
         if (e.kind != 0) continue;
-        const bool cancelled =
-            std::any_of(events.begin() + static_cast<std::ptrdiff_t>(i) + 1, events.end(),
-                        [&](const Event& x) {
-                          if (x.t > e.t + kWithin) return false;
-                          return x.kind == 2 ? x.gpu == e.gpu : x.kind == 1 && x.node == n;
-                        });
+        const bool cancelled = std::any_of(
+            events.begin() + static_cast<std::ptrdiff_t>(i) + 1, events.end(), [&](const Event& x) {
+              if (x.t > e.t + kWithin) return false;
+              return x.kind == 2 ? x.gpu == e.gpu : x.kind == 1 && x.node == n;
+            });
         if (!cancelled) want_absent.emplace(e.t + kWithin, name);
       }
     }
@@ -149,11 +147,20 @@ TEST(DeferredUnless, EitherOrderIsBetweenBoth) {
   w.joins = 0;
   const auto id = add(s, w);
   // n0: b a. n1: b c a. n2: a c b. n3: c a b. n4: b c a, c for another gpu.
-  s.load({{0, 1, 0, 0, 0}, {0, 0, 0, 0, 0},
-          {0, 1, 1, 0, 0}, {0, 2, 1, 0, 0}, {0, 0, 1, 0, 0},
-          {0, 0, 2, 0, 0}, {0, 2, 2, 0, 0}, {0, 1, 2, 0, 0},
-          {0, 2, 3, 0, 0}, {0, 0, 3, 0, 0}, {0, 1, 3, 0, 0},
-          {0, 1, 4, 0, 0}, {0, 2, 4, 1, 0}, {0, 0, 4, 0, 0}});
+  s.load({{0, 1, 0, 0, 0},
+          {0, 0, 0, 0, 0},
+          {0, 1, 1, 0, 0},
+          {0, 2, 1, 0, 0},
+          {0, 0, 1, 0, 0},
+          {0, 0, 2, 0, 0},
+          {0, 2, 2, 0, 0},
+          {0, 1, 2, 0, 0},
+          {0, 2, 3, 0, 0},
+          {0, 0, 3, 0, 0},
+          {0, 1, 3, 0, 0},
+          {0, 1, 4, 0, 0},
+          {0, 2, 4, 1, 0},
+          {0, 0, 4, 0, 0}});
   EXPECT_EQ(fired(s.run(), id), (Fired{{0, s.names[0]}, {0, s.names[3]}, {0, s.names[4]}}));
 }
 
@@ -180,9 +187,18 @@ TEST(DeferredUnless, AThirdStepDoesNotWidenTheSpan) {
   const auto before = third(0);
   // n0: a c b a; n1: a b c a; n2: a b a and c; the gpu is the node's number, so that no c is for
   // another node.
-  s.load({{0, 0, 0, 0, 0}, {1, 2, 0, 0, 0}, {2, 1, 0, 0, 0}, {3, 0, 0, 0, 0},
-          {4, 0, 1, 1, 0}, {5, 1, 1, 1, 0}, {6, 2, 1, 1, 0}, {7, 0, 1, 1, 0},
-          {7, 0, 2, 2, 0}, {8, 1, 2, 2, 0}, {9, 0, 2, 2, 0}, {9, 2, 2, 2, 0}});
+  s.load({{0, 0, 0, 0, 0},
+          {1, 2, 0, 0, 0},
+          {2, 1, 0, 0, 0},
+          {3, 0, 0, 0, 0},
+          {4, 0, 1, 1, 0},
+          {5, 1, 1, 1, 0},
+          {6, 2, 1, 1, 0},
+          {7, 0, 1, 1, 0},
+          {7, 0, 2, 2, 0},
+          {8, 1, 2, 2, 0},
+          {9, 0, 2, 2, 0},
+          {9, 2, 2, 2, 0}});
   const auto got = s.run();
   const Fired want{{7, s.names[1]}, {9, s.names[2]}};
   EXPECT_EQ(fired(got, at_third), want);
@@ -214,8 +230,15 @@ TEST(DeferredUnless, BoundIsCounted) {
     Stream s;
     const auto id = add(s, {});
     s.plan(id).sequence.unless[0].kept_max = 2;
-    s.load({{0, 0, 0, 0, 0}, {1, 2, 1, 0, 0}, {1, 2, 1, 1, 0}, {1, 2, 1, 1, 0}, {2, 1, 0, 0, 0},
-            {40, 2, 1, 0, 0}, {40, 0, 0, 0, 0}, {41, 2, 1, 0, 0}, {42, 1, 0, 0, 0}});
+    s.load({{0, 0, 0, 0, 0},
+            {1, 2, 1, 0, 0},
+            {1, 2, 1, 1, 0},
+            {1, 2, 1, 1, 0},
+            {2, 1, 0, 0, 0},
+            {40, 2, 1, 0, 0},
+            {40, 0, 0, 0, 0},
+            {41, 2, 1, 0, 0},
+            {42, 1, 0, 0, 0}});
     Counters counters;
     EXPECT_EQ(fired(s.run(threads, 3, &counters), id), (Fired{{2, s.names[0]}})) << threads;
     EXPECT_EQ(counters.unless_dropped, 1u) << threads;  // those of 1 s are too old at 40 s

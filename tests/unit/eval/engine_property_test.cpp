@@ -51,15 +51,15 @@ TEST(Sequences, LatestAndEarliestPairsMatchTheDefinition) {
     Fired want_latest, want_strict, want_earliest, want_all;
     for (int n = 0; n < 3; ++n) {
       const SymbolId name = s.names[static_cast<size_t>(n)];
-      std::vector<int> open, open_strict;   // times of a since the last completed match
+      std::vector<int> open, open_strict;  // times of a since the last completed match
       for (const Event& e : events) {
         if (e.node != n) continue;
         if (e.kind == 0) {
           open.push_back(e.t);
           open_strict.push_back(e.t);
         } else if (e.kind == 1) {
-          const auto alive = std::count_if(open.begin(), open.end(),
-                                           [&](int a) { return e.t - a <= 10; });
+          const auto alive =
+              std::count_if(open.begin(), open.end(), [&](int a) { return e.t - a <= 10; });
           if (alive > 0) {
             want_earliest.emplace(e.t, name);
             for (int i = 0; i < alive; ++i) want_all.emplace(e.t, name);
@@ -322,7 +322,11 @@ TEST(Boundaries, EqualTimesWithinAndDeadline) {
   const auto then = add_pair(s, abi::StepMode::kThen, abi::KeepMode::kEarliest, 10);
   const auto absent = add_pair(s, abi::StepMode::kAbsent, abi::KeepMode::kEarliest, 10);
   // node 0: equal times match; node 1: exactly at `within` / at the deadline; node 2: beyond both.
-  s.load({{0, 0, 0, 0, 0}, {0, 1, 0, 0, 0}, {0, 0, 1, 0, 0}, {0, 0, 2, 0, 0}, {10, 1, 1, 0, 0},
+  s.load({{0, 0, 0, 0, 0},
+          {0, 1, 0, 0, 0},
+          {0, 0, 1, 0, 0},
+          {0, 0, 2, 0, 0},
+          {10, 1, 1, 0, 0},
           {11, 1, 2, 0, 0}});
   const auto got = s.run();
   EXPECT_EQ(fired(got, then), (Fired{{0, s.names[0]}, {10, s.names[1]}}));
@@ -349,8 +353,13 @@ TEST(Boundaries, UnlessCancelsOnlyStrictlyBetween) {
   s.b.unless(id, s.any(2), s.by_node, 0, 1);
   s.plan(id).sequence.within_ns = 100 * kSec;
   // node 0: c before a, and after b at the same time: fires. node 1: c at b's time, before b.
-  s.load({{0, 2, 0, 0, 0}, {0, 0, 0, 0, 0}, {0, 0, 1, 0, 0}, {5, 1, 0, 0, 0}, {5, 2, 0, 0, 0},
-          {5, 2, 1, 0, 0}, {5, 1, 1, 0, 0}});
+  s.load({{0, 2, 0, 0, 0},
+          {0, 0, 0, 0, 0},
+          {0, 0, 1, 0, 0},
+          {5, 1, 0, 0, 0},
+          {5, 2, 0, 0, 0},
+          {5, 2, 1, 0, 0},
+          {5, 1, 1, 0, 0}});
   EXPECT_EQ(fired(s.run(), id), (Fired{{5, s.names[0]}}));
 }
 

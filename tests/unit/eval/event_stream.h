@@ -22,8 +22,8 @@ inline constexpr int64_t kSec = kNsPerSecond;
 
 // Kinds a, b, c carry (node, gpu, value).
 struct Event {
-  int t;       // seconds
-  int kind;    // 0 a, 1 b, 2 c
+  int t;     // seconds
+  int kind;  // 0 a, 1 b, 2 c
   int node;
   int gpu;
   int value;
@@ -47,8 +47,9 @@ struct Stream {
     gpu.gpu_index = true;
     const char* kind_names[3] = {"a", "b", "c"};
     for (int i = 0; i < 3; ++i) {
-      kinds[i] = b.kind(kind_names[i], {{"node", test::entity_type()}, {"gpu", gpu},
-                                        {"value", test::real_type()}});
+      kinds[i] =
+          b.kind(kind_names[i],
+                 {{"node", test::entity_type()}, {"gpu", gpu}, {"value", test::real_type()}});
     }
     node = b.entity_kind({"node"});
     node_gpu = b.entity_kind({"node", "gpu"});
@@ -103,7 +104,7 @@ inline std::vector<Event> arbitrary_events(int nodes = 3) {
 
 using Fired = std::multiset<std::pair<int64_t, SymbolId>>;  // (second, node)
 inline Fired fired(const std::vector<abi::Firing>& firings, abi::SignalId s,
-            abi::FiringChange change = abi::FiringChange::kStart) {
+                   abi::FiringChange change = abi::FiringChange::kStart) {
   Fired out;
   for (const auto& f : firings) {
     if (f.signal == s && f.change == change) {

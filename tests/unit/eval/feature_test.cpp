@@ -38,14 +38,13 @@ struct Probed {
     return f;
   }
   void probe(abi::FeatureId f) {
-    const auto look = s.b.expr(
-        test::bool_type(),
-        [this, f](const abi::Record&, const abi::EvalContext& c, uint64_t&) {
-          log.push_back({static_cast<int>(c.now_ns / kSec), static_cast<SymbolId>(c.entity[0]),
-                         c.features[f]});
-          return uint32_t{abi::kFalse};
-        },
-        {f});
+    const auto look = s.b.expr(test::bool_type(),
+                               [this, f](const abi::Record&, const abi::EvalContext& c, uint64_t&) {
+                                 log.push_back({static_cast<int>(c.now_ns / kSec),
+                                                static_cast<SymbolId>(c.entity[0]), c.features[f]});
+                                 return uint32_t{abi::kFalse};
+                               },
+                               {f});
     const auto leaf = s.b.leaf(s.kinds[2], look);
     s.b.pack->leaves[leaf].features = {f};
     s.b.pack->leaves[leaf].entity_kind = s.node;
@@ -105,18 +104,26 @@ std::optional<double> statistic(FeatureOp op, std::vector<double> v) {
   double squares = 0;
   for (double x : v) squares += (x - mean) * (x - mean);
   switch (op) {
-    case FeatureOp::kSum: return sum(v);
-    case FeatureOp::kMean: return mean;
-    case FeatureOp::kMin: return v.front();
-    case FeatureOp::kMax: return v.back();
-    case FeatureOp::kStdDev: return v.size() < 2 ? 0 : std::sqrt(squares / (n - 1));
-    case FeatureOp::kMedian: return v[(v.size() - 1) / 2];
-    case FeatureOp::kQuantile: return v[static_cast<size_t>(std::ceil(0.9 * n)) - 1];
-    default: return std::nullopt;
+    case FeatureOp::kSum:
+      return sum(v);
+    case FeatureOp::kMean:
+      return mean;
+    case FeatureOp::kMin:
+      return v.front();
+    case FeatureOp::kMax:
+      return v.back();
+    case FeatureOp::kStdDev:
+      return v.size() < 2 ? 0 : std::sqrt(squares / (n - 1));
+    case FeatureOp::kMedian:
+      return v[(v.size() - 1) / 2];
+    case FeatureOp::kQuantile:
+      return v[static_cast<size_t>(std::ceil(0.9 * n)) - 1];
+    default:
+      return std::nullopt;
   }
 }
-const FeatureOp kStatistics[] = {FeatureOp::kCount, FeatureOp::kSum,    FeatureOp::kMean,
-                                 FeatureOp::kMin,   FeatureOp::kMax,    FeatureOp::kStdDev,
+const FeatureOp kStatistics[] = {FeatureOp::kCount,  FeatureOp::kSum,     FeatureOp::kMean,
+                                 FeatureOp::kMin,    FeatureOp::kMax,     FeatureOp::kStdDev,
                                  FeatureOp::kMedian, FeatureOp::kQuantile};
 
 TEST(Features, StatisticsWithinATime) {
@@ -169,8 +176,8 @@ std::vector<Step> steps(const std::vector<Sample>& all, int stale) {
     const int gap = all[i].t - all[i - 1].t;
     int limit = stale;
     if (limit == 0 && gaps.size() >= 3) {  // 3 x the lower median of the last five
-      std::vector<int> last(gaps.end() - static_cast<std::ptrdiff_t>(std::min<size_t>(
-                                             gaps.size(), 5)), gaps.end());
+      std::vector<int> last(
+          gaps.end() - static_cast<std::ptrdiff_t>(std::min<size_t>(gaps.size(), 5)), gaps.end());
       std::sort(last.begin(), last.end());
       limit = 3 * last[(last.size() - 1) / 2];
     }
@@ -327,14 +334,17 @@ TEST(Features, ResetStartsAnew) {
       for (const Sample& x : all) v.push_back(x.v);
       return v;
     };
-    check_law(window, [op](const auto& all, int t) { return statistic(op, within(all, t, 12)); },
-              true);
+    check_law(
+        window, [op](const auto& all, int t) { return statistic(op, within(all, t, 12)); }, true);
     check_law(forever, [=](const auto& all, int) { return statistic(op, values(all)); }, true);
-    check_law(last, [=](const auto& all, int) {
-      auto v = values(all);
-      if (v.size() > 2) v.erase(v.begin(), v.end() - 2);
-      return statistic(op, v);
-    }, true);
+    check_law(
+        last,
+        [=](const auto& all, int) {
+          auto v = values(all);
+          if (v.size() > 2) v.erase(v.begin(), v.end() - 2);
+          return statistic(op, v);
+        },
+        true);
   }
 }
 

@@ -78,8 +78,14 @@ TEST(Sequences, UnlessEndsWithItsLastStep) {
   s.b.step(id, abi::StepMode::kThen, s.any(0), s.by_node);
   s.b.unless(id, s.any(2), s.by_node, 0, 1);
   // a b c a: c comes after the second step; a c b a: between the first two.
-  s.load({{0, 0, 0, 0, 0}, {1, 1, 0, 0, 0}, {2, 2, 0, 0, 0}, {3, 0, 0, 0, 0},
-          {10, 0, 1, 0, 0}, {11, 2, 1, 0, 0}, {12, 1, 1, 0, 0}, {13, 0, 1, 0, 0}});
+  s.load({{0, 0, 0, 0, 0},
+          {1, 1, 0, 0, 0},
+          {2, 2, 0, 0, 0},
+          {3, 0, 0, 0, 0},
+          {10, 0, 1, 0, 0},
+          {11, 2, 1, 0, 0},
+          {12, 1, 1, 0, 0},
+          {13, 0, 1, 0, 0}});
   EXPECT_EQ(fired(s.run(), id), (Fired{{3, s.names[0]}}));
 }
 
@@ -95,8 +101,8 @@ TEST(Sequences, ThenWithToleranceTakesEitherOrder) {
       for (const Event& e : events) {
         if (e.node != n || e.kind == 2) continue;
         auto& others = e.kind == 0 ? early : first;
-        const auto at = std::find_if(others.begin(), others.end(),
-                                     [&](int t) { return e.t - t <= 4; });
+        const auto at =
+            std::find_if(others.begin(), others.end(), [&](int t) { return e.t - t <= 4; });
         if (at == others.end()) {
           (e.kind == 0 ? first : early).push_back(e.t);
           continue;
@@ -326,11 +332,10 @@ TEST(Peers, MedianOfTheOthersInClosedBuckets) {
       abi::Value value;
     };
     std::vector<Seen> log;
-    const auto look = s.b.expr(
-        test::bool_type(), [&](const abi::Record&, const abi::EvalContext& c, uint64_t&) {
+    const auto look =
+        s.b.expr(test::bool_type(), [&](const abi::Record&, const abi::EvalContext& c, uint64_t&) {
           const auto at = std::find(s.names.begin(), s.names.end(), c.entity[0]);
-          log.push_back({static_cast<int>(c.now_ns / kSec),
-                         static_cast<int>(at - s.names.begin()),
+          log.push_back({static_cast<int>(c.now_ns / kSec), static_cast<int>(at - s.names.begin()),
                          c.host->peers(c.host_state, &c, 0)});
           return uint32_t{abi::kFalse};
         });
@@ -383,18 +388,18 @@ TEST(Classes, APredicateSeesTheParametersOfItsNodesClass) {
                              return uint32_t{c.entity[0] == special ? abi::kTrue : abi::kFalse};
                            });
   pack.classes.push_back(other);
-  const auto hot = s.b.expr(test::bool_type(),
-                            [](const abi::Record& r, const abi::EvalContext& c, uint64_t&) {
-                              const double limit = c.class_params[0].f64();
-                              return uint32_t{r.f64(kValue) > limit ? abi::kTrue : abi::kFalse};
-                            });
+  const auto hot =
+      s.b.expr(test::bool_type(), [](const abi::Record& r, const abi::EvalContext& c, uint64_t&) {
+        const double limit = c.class_params[0].f64();
+        return uint32_t{r.f64(kValue) > limit ? abi::kTrue : abi::kFalse};
+      });
   pack.exprs[hot].reads_class = true;
   const auto id = s.b.signal("hot", s.node, abi::SignalShape::kSequence);
   s.b.step(id, abi::StepMode::kFirst, s.b.leaf(s.kinds[0], hot), s.by_node);
   // The same with a constraint in the index, so that only a residual is left.
   const auto indexed = s.b.signal("indexed", s.node, abi::SignalShape::kSequence);
-  s.b.step(indexed, abi::StepMode::kFirst,
-           s.b.leaf(s.kinds[0], hot, {{kGpu, {{1, 1}}}}, hot), s.by_node);
+  s.b.step(indexed, abi::StepMode::kFirst, s.b.leaf(s.kinds[0], hot, {{kGpu, {{1, 1}}}}, hot),
+           s.by_node);
   s.topology = std::make_shared<topology::Topology>(s.b.pack);
   for (SymbolId node : s.names) s.topology->set_labels(node, 0, {});
   s.load({{1, 0, 0, 0, 10}, {2, 0, 1, 0, 10}, {3, 0, 0, 1, 20}, {4, 0, 1, 1, 10}});

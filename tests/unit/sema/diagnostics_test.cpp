@@ -171,7 +171,8 @@ const Case kCases[] = {
      "signal s on (node, nic) { e: nic.state where e.speed > 5 GB/s }" READ("s"), "R106",
      "e.speed > 5 GB/s", ""},
     {"no_nanoseconds",
-     "decoder d for text { line /(?<job>j) (?<n>\\d+)/ -> nccl.timeout { job = job waited = ns(n) } "
+     "decoder d for text { line /(?<job>j) (?<n>\\d+)/ -> nccl.timeout { job = job waited = ns(n) "
+     "} "
      "}",
      "R111", "ns(n)", "durations are read with us(), ms(), s(), minutes() or hours()"},
     {"bad_regex", "decoder d for text { line /(a/ -> gpu.xid { } }", "R314", "/(a/", ""},

@@ -100,8 +100,9 @@ TEST(Plans, byte_rates_are_bytes_per_time) {
     signal h on node { e: dev.io where e.line > 6 Gbit/s }
     incident i on node { opens on a or b or c or d or e or f or g or h })");
   const auto limit = [&](const char* name) {
-    for (const auto& inst : out->ir.functions[pack.leaves[signal(pack, name).sequence.steps[0].leaf]
-                                                  .predicate].insts) {
+    for (const auto& inst :
+         out->ir.functions[pack.leaves[signal(pack, name).sequence.steps[0].leaf].predicate]
+             .insts) {
       double value = 0;
       std::memcpy(&value, &inst.imm, sizeof value);
       if (inst.op == ir::Op::kConstF64) return value;

@@ -33,9 +33,9 @@ incident i on node { opens on nvlink_hang or nic_down_stuck }
 
 enum class What : uint8_t { kXid, kTimeout, kEnded };
 struct Event {
-  int t;          // seconds
+  int t;  // seconds
   What what;
-  int subject;    // node, or of kEnded the job
+  int subject;  // node, or of kEnded the job
 };
 
 /// Nodes n0, n1 are in job j0, n2, n3 in j1, and so on.
@@ -50,7 +50,9 @@ struct World {
     topology = std::make_shared<topology::Topology>(pack);
     for (int j = 0; j < jobs; ++j) topology->start_job(job(j), 0, {node(2 * j), node(2 * j + 1)});
   }
-  [[nodiscard]] SymbolId node(int n) const { return pack->symbols->intern("n" + std::to_string(n)); }
+  [[nodiscard]] SymbolId node(int n) const {
+    return pack->symbols->intern("n" + std::to_string(n));
+  }
   [[nodiscard]] SymbolId job(int j) const { return pack->symbols->intern("j" + std::to_string(j)); }
   [[nodiscard]] abi::KindId kind(const std::string& name) const {
     for (size_t k = 0; k < pack->kinds.size(); ++k) {
@@ -143,7 +145,9 @@ TEST(SequenceRun, unless_that_must_wait) {
       unless c: job.ended where c.reason == "done" between a and b
     } incident i on node { opens on later or middle or either or no_key or own_job })");
   ASSERT_NE(out->pack, nullptr) << rendered(*out);
-  const auto unless = [&](const char* name) { return signal(*out->pack, name).sequence.unless.at(0); };
+  const auto unless = [&](const char* name) {
+    return signal(*out->pack, name).sequence.unless.at(0);
+  };
   const abi::UnlessPlan later = unless("t.later");
   EXPECT_TRUE(later.deferred && later.at_close && !later.shared);
   EXPECT_EQ(later.before_step, 1);

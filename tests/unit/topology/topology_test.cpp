@@ -21,13 +21,13 @@ struct Fixture {
     abi::ClassPlan c;
     c.name = std::move(name);
     c.parent = parent;
-    c.matches = b.expr(test::bool_type(), [key, want](const abi::Record&,
-                                                      const abi::EvalContext& x, uint64_t&) {
-      const auto v = x.host->node_label(x.host_state, x.now_ns,
-                                        static_cast<SymbolId>(x.entity[0]), key);
-      if (v.known == 0) return uint32_t{abi::kUnknown};
-      return uint32_t{v.bits == want ? abi::kTrue : abi::kFalse};
-    });
+    c.matches = b.expr(
+        test::bool_type(), [key, want](const abi::Record&, const abi::EvalContext& x, uint64_t&) {
+          const auto v =
+              x.host->node_label(x.host_state, x.now_ns, static_cast<SymbolId>(x.entity[0]), key);
+          if (v.known == 0) return uint32_t{abi::kUnknown};
+          return uint32_t{v.bits == want ? abi::kTrue : abi::kFalse};
+        });
     b.pack->classes.push_back(c);
     return static_cast<abi::ClassId>(b.pack->classes.size() - 1);
   }
