@@ -10,7 +10,6 @@
 
 namespace reflex::eval {
 namespace {
-
 constexpr uint16_t kGpu = 1;
 constexpr uint16_t kValue = 2;
 
