@@ -72,7 +72,11 @@ EvidenceField::EvidenceField(const abi::CompiledPack& pack, const CauseGraph& gr
 
 void EvidenceField::add_rows() {
   for (const NodeView& v : input_.nodes) rows_.push_back({&v, pack_.symbols->name(v.node)});
-  std::sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) { return a.name < b.name; });
+  // The engine hands nodes over by name: then looking is enough, and 10,000 names stay unsorted.
+  const auto by_name = [](const Row& a, const Row& b) { return a.name < b.name; };
+  if (!std::is_sorted(rows_.begin(), rows_.end(), by_name)) {
+    std::sort(rows_.begin(), rows_.end(), by_name);
+  }
   rows_.erase(std::unique(rows_.begin(), rows_.end(),
                           [](const Row& a, const Row& b) { return a.name == b.name; }),
               rows_.end());
@@ -156,7 +160,7 @@ void EvidenceField::add_spans(const std::vector<uint8_t>& skip) {
   }
   for (SignalSpans& s : signals_) {
     if (s.spans.empty()) continue;
-    std::sort(s.spans.begin(), s.spans.end(), [&](const Span& a, const Span& b) {
+    const auto before = [&](const Span& a, const Span& b) {
       if (a.node != b.node) return a.node < b.node;
       if (a.onset_ns != b.onset_ns) return a.onset_ns < b.onset_ns;
       if (a.last_ns != b.last_ns) return a.last_ns < b.last_ns;
@@ -164,7 +168,10 @@ void EvidenceField::add_spans(const std::vector<uint8_t>& skip) {
         return entity_text(evidence(a).entity) < entity_text(evidence(b).entity);
       }
       return episode_before(episode(a), episode(b));
-    });
+    };
+    if (!std::is_sorted(s.spans.begin(), s.spans.end(), before)) {
+      std::sort(s.spans.begin(), s.spans.end(), before);
+    }
     s.begin.assign(rows_.size() + 1, 0);
     uint32_t at = 0;
     for (uint32_t row = 0; row <= rows_.size(); ++row) {

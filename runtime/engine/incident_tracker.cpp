@@ -205,6 +205,9 @@ void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t 
                              : fmt::format("{}/{}/{}", plan.name, pack_->symbols->name(job),
                                            to_rfc3339(EventTime{ts_ns}));
   fill_nodes(*incident);
+  std::sort(incident->nodes.begin(), incident->nodes.end(), [&](const auto& a, const auto& b) {
+    return pack_->symbols->name(a.node) < pack_->symbols->name(b.node);
+  });
   for (const auto& view : incident->nodes) by_node_[view.node].push_back(incident.get());
   next_due_ns_ = std::min(next_due_ns_, incident->next_ns);
   incidents_.push_back(std::move(incident));

@@ -247,7 +247,7 @@ void Run::evaluate(const stream::Released& released) {
   }
   summary_.events_evaluated += end;
   // The end of the input is no time: nothing is known of what comes after the last event.
-  if (released.watermark_ns == INT64_MAX) return;
+  if (released.watermark_ns == INT64_MAX && !options_.complete_input) return;
   const int64_t watermark = std::min(released.watermark_ns, options_.until_ns);
   if (end > 0 && end == all.size() && watermark > summary_.last_ts_ns) {
     engine_.process({}, watermark);

@@ -31,6 +31,9 @@ struct PipelineOptions {
   size_t chunk_bytes = 1u << 20;
   int64_t until_ns = INT64_MAX;      // --until: later events are not evaluated
   int64_t now_limit_ns = INT64_MAX;  // --as-of + future_skew
+  /// The input is known to be complete: absences still waited for at its end did happen. Else
+  /// nothing is known of the time after the last event, and timers that are running never fire.
+  bool complete_input = false;
   double speed = 0;                  // events per wall second factor; 0 = as fast as possible
   stream::LogOptions log_options;
   bool year_given = false;  // false: the year of each log file's time

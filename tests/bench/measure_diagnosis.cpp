@@ -3,6 +3,7 @@
 // The case is the hard one: one gpu fails, every other node of the job shouts, one in a hundred
 // has an unrelated weak signal. The pack is small but has every scope that costs something.
 #include <algorithm>
+#include <numeric>
 
 #include "runtime/attribution/attribution.h"
 #include "tests/bench/replay_measure.h"
@@ -71,7 +72,11 @@ attribution::Input make_input(const abi::CompiledPack& pack, uint32_t node_count
   const abi::SignalId double_bit = signal_id(pack, ".double_bit");
   const abi::SignalId watchdog = signal_id(pack, ".watchdog");
   const abi::SignalId corrected = signal_id(pack, ".corrected");
-  for (uint32_t i = 0; i < node_count; ++i) {
+  std::vector<uint32_t> by_name(node_count);  // as an open incident holds its nodes
+  std::iota(by_name.begin(), by_name.end(), 0u);
+  std::sort(by_name.begin(), by_name.end(),
+            [](uint32_t a, uint32_t b) { return std::to_string(a) < std::to_string(b); });
+  for (const uint32_t i : by_name) {
     attribution::NodeView view;
     view.node = symbols.intern("n" + std::to_string(i));
     view.rack = symbols.intern("rack-" + std::to_string(i / 8));

@@ -197,11 +197,11 @@ TEST(Attribution, nothing_seen_is_none) {
   EXPECT_GT(v.hypotheses[0].p, 0.9);
 }
 
-TEST(Attribution, no_nodes_and_no_evidence_do_not_crash) {
+TEST(Attribution, of_a_job_without_nodes_nothing_is_known) {
   Cluster w;
-  EXPECT_EQ(w.run().answer, Answer::kNone);
+  EXPECT_EQ(w.run().answer, Answer::kUndetermined);
   w.input.job = kNoSymbol;
-  EXPECT_EQ(w.run().answer, Answer::kNone);
+  EXPECT_EQ(w.run().answer, Answer::kUndetermined);
 }
 
 TEST(Attribution, silent_counts_against_and_unobserved_for_nothing) {
