@@ -46,7 +46,7 @@ void Engine::process(std::span<const abi::Record* const> records, int64_t waterm
   std::vector<const abi::Record*> open_records;
   for (const abi::Record* record : records) {
     const bool from_log =
-        std::find(log_sources_.begin(), log_sources_.end(), record->source) != log_sources_.end();
+        record->source < is_log_source_.size() && is_log_source_[record->source] != 0;
     coverage_.saw(*record, from_log);
     if (record->kind < abi::kBuiltinKindCount) topology_->apply(*record);
     if (opens_incident_[record->kind]) open_records.push_back(record);

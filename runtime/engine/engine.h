@@ -41,7 +41,10 @@ class Engine {
   topology::Topology& topology() { return *topology_; }
   Coverage& coverage() { return coverage_; }
   /// Sources whose records come from logs (for coverage).
-  void mark_log_source(SymbolId source) { log_sources_.push_back(source); }
+  void mark_log_source(SymbolId source) {
+    if (source >= is_log_source_.size()) is_log_source_.resize(source + 1, 0);
+    is_log_source_[source] = 1;
+  }
 
   /// `records` in total order, complete up to `watermark_ns`.
   void process(std::span<const abi::Record* const> records, int64_t watermark_ns);
@@ -72,7 +75,7 @@ class Engine {
   Coverage coverage_;
   std::unique_ptr<eval::SignalEngine> signals_;
   std::unique_ptr<IncidentTracker> incidents_;
-  std::vector<SymbolId> log_sources_;
+  std::vector<uint8_t> is_log_source_;   // [SymbolId]: asked for every event
   std::vector<uint8_t> opens_incident_;  // [KindId]
   std::vector<uint8_t> tells_absence_;   // [SignalId]: has a `then absent` step
   std::vector<abi::Firing> firings_;     // reused
