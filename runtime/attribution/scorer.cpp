@@ -224,15 +224,16 @@ double Scorer::silent_nats(const abi::EdgePlan& e, abi::ClassId c, int64_t t_ns)
   return known.nats;
 }
 
-Scorer::Member Scorer::member_at(const Term& term, uint32_t row, int64_t t_ns) const {
-  Member m;
-  for (const Span& s : field_.spans(term.edge->to, row)) {
-    if (!in_window(s, *term.edge, t_ns)) continue;
-    if (term.filter && !field_.compatible(*term.filter, field_.evidence(s).entity)) continue;
-    double lost = 0;
-    const double nats = fired_nats(*term.edge, s, &lost);
-    if (!m.span || nats > m.value.nats) m.value.nats = nats, m.value.lost = lost, m.span = &s;
-  }
+void Scorer::offer(const Term& term, const Span& s, Member& m) const {
+  double lost = 0;
+  const double nats = fired_nats(*term.edge, s, &lost);
+  if (m.span && nats <= m.value.nats) return;
+  m.value.nats = nats;
+  m.value.lost = lost;
+  m.span = &s;
+}
+
+void Scorer::conclude(const Term& term, uint32_t row, int64_t t_ns, Member& m) const {
   if (m.span) {
     m.value.fired = m.value.members = 1;
   } else if (field_.observed(term.edge->to, row)) {
@@ -241,6 +242,16 @@ Scorer::Member Scorer::member_at(const Term& term, uint32_t row, int64_t t_ns) c
   } else {
     m.value.unobserved = 1;
   }
+}
+
+Scorer::Member Scorer::member_at(const Term& term, uint32_t row, int64_t t_ns) const {
+  Member m;
+  for (const Span& s : field_.spans(term.edge->to, row)) {
+    if (!in_window(s, *term.edge, t_ns)) continue;
+    if (term.filter && !field_.compatible(*term.filter, field_.evidence(s).entity)) continue;
+    offer(term, s, m);
+  }
+  conclude(term, row, t_ns, m);
   return m;
 }
 
@@ -259,18 +270,9 @@ Scorer::Member Scorer::entity_at(const Candidate& c, const Term& term, int64_t t
   Member m;
   for (const Span& s : field_.spans(term.edge->to)) {
     if (!in_window(s, *term.edge, t_ns) || !entity_matches(c, term, s)) continue;
-    double lost = 0;
-    const double nats = fired_nats(*term.edge, s, &lost);
-    if (!m.span || nats > m.value.nats) m.value.nats = nats, m.value.lost = lost, m.span = &s;
+    offer(term, s, m);
   }
-  if (m.span) {
-    m.value.fired = m.value.members = 1;
-  } else if (field_.observed(term.edge->to, kNoNode)) {
-    m.value.members = 1;
-    m.value.nats = silent_nats(*term.edge, class_of(kNoNode), t_ns);
-  } else {
-    m.value.unobserved = 1;
-  }
+  conclude(term, kNoNode, t_ns, m);
   return m;
 }
 

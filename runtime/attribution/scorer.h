@@ -100,6 +100,10 @@ class Scorer {
   [[nodiscard]] TermValue value_at(const Candidate& c, const std::vector<Term>& all, size_t at,
                                    int64_t t_ns);
   [[nodiscard]] TermValue group_at(const Term& term, int64_t t_ns) const;
+  /// Takes a fired span when it is the strongest so far.
+  void offer(const Term& term, const Span& s, Member& m) const;
+  /// Fired, silent or unobserved: what the member counts as once all its spans were offered.
+  void conclude(const Term& term, uint32_t row, int64_t t_ns, Member& m) const;
   [[nodiscard]] Member member_at(const Term& term, uint32_t row, int64_t t_ns) const;
   [[nodiscard]] Member entity_at(const Candidate& c, const Term& term, int64_t t_ns) const;
   [[nodiscard]] bool reaches(const Candidate& c, const Term& term, const Span& s) const;
