@@ -20,7 +20,7 @@ K_EVENT : 'event' ; K_PROFILE : 'profile' ; K_LIST : 'list' ; K_MACRO : 'macro' 
 K_DECODER : 'decoder' ; K_SIGNAL : 'signal' ; K_FEATURE : 'feature' ; K_FAULT : 'fault' ;
 K_EXTERNAL : 'external' ; K_CAUSES : 'causes' ; K_MASKS : 'masks' ; K_EXPLAINED : 'explained' ;
 K_INCIDENT : 'incident' ; K_RULE : 'rule' ; K_TEST : 'test' ; K_OVERLAY : 'overlay' ;
-K_SUPPRESS : 'suppress' ; K_MAINTENANCE : 'maintenance' ;
+K_SUPPRESS : 'suppress' ; K_MAINTENANCE : 'maintenance' ; K_COHORT : 'cohort' ; K_REPAIR : 'repair' ;
 
 // ---- keywords: events, profiles, lists, decoders
 K_KEY : 'key' ; K_COUNTER : 'counter' ; K_REDACT : 'redact' ; K_DEDUP : 'dedup' ;
@@ -36,6 +36,7 @@ K_BETWEEN : 'between' ; K_KEEP : 'keep' ; K_EARLIEST : 'earliest' ; K_LATEST : '
 K_ALL : 'all' ; K_ANY : 'any' ; K_BITS : 'bits' ; K_MAX : 'max' ; K_MIN : 'min' ;
 K_AFTER : 'after' ; K_MATCH : 'match' ; K_SKIP : 'skip' ; K_HOLDS : 'holds' ;
 K_COUNT : 'count' ; K_DISTINCT : 'distinct' ; K_BURSTS : 'bursts' ; K_OF : 'of' ;
+K_GRADED : 'graded' ; K_EXTRA : 'extra' ; K_RISING : 'rising' ; K_STEADY : 'steady' ; K_VOTES : 'votes' ;
 K_EACH : 'each' ; K_REARM : 'rearm' ; K_EXACT : 'exact' ; K_NONE : 'none' ; K_THE : 'the' ;
 K_LAST : 'last' ; K_WHEN : 'when' ; K_CLEAR : 'clear' ; K_BELOW : 'below' ; K_ABOVE : 'above' ;
 K_NODATA : 'nodata' ; K_HOLD : 'hold' ; K_INTERRUPT : 'interrupt' ; K_PEERS : 'peers' ;
@@ -67,7 +68,7 @@ K_MISSING : 'missing' ; K_TRUE : 'true' ; K_FALSE : 'false' ;
 
 // ---- units
 K_SECOND : 'second' ; K_MINUTE : 'minute' ; K_HOUR : 'hour' ; K_DAY : 'day' ;
-RATE_UNIT : ( [kKMGT] 'i'? )? ( 'bit' | 'byte' | 'B' ) '/s' ;
+RATE_UNIT : ( [kKMGT] 'i'? )? ( 'bit' | 'byte' | 'B' | 'b' ) '/s' ;
 UNIT : 'celsius' | 'watt' | 'kW' | 'mW' | 'hertz' | 'Hz' | 'kHz' | 'MHz' | 'GHz' | 'byte' | 'kB'
      | 'KB' | 'MB' | 'GB' | 'TB' | 'KiB' | 'MiB' | 'GiB' | 'TiB' | 'nats' | 'ratio' ;
 

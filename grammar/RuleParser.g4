@@ -16,6 +16,7 @@ declaration
   | K_EXPORT? ( eventDecl | profileDecl | listDecl | macroDecl | decoderDecl | signalDecl
               | featureDecl | faultDecl | incidentDecl )
   | edgeDecl | testDecl | overlayDecl | verdictRuleDecl | suppressDecl | maintenanceDecl
+  | baselineDecl
   ;
 
 // ---------------------------------------------------------------- A1 pack head
@@ -95,6 +96,7 @@ signalClause
   | K_KEEP sum                                                        # keepSpan
   | K_AFTER K_MATCH K_SKIP identifier identifier                      # afterMatch
   | K_COUNT countSource comparisonOp sum K_WITHIN sum countOption*    # countClause
+  | K_COUNT countSource K_WITHIN sum K_GRADED gradedOption*           # gradedClause
   | K_WHEN expr                                                       # whenClause
   | K_FOR sum                                                         # forClause
   | K_WITHIN sum                                                      # withinClause
@@ -107,13 +109,14 @@ signalClause
 leak : K_LEAK bareNumber ( K_PER rateWord )? K_LEARN? ;
 holds : K_HOLDS sum ;
 was : K_WAS dottedName ;
-rateWord : timeWord | K_JOB | IDENT ;
+rateWord : timeWord | K_JOB | K_INCIDENT | IDENT ;
 kindPattern : dottedName ( K_WHERE expr )? ;
 countSource
   : K_DISTINCT dottedName K_OF kindPattern
   | K_BURSTS LPAREN kindPattern ( COMMA callOption )* RPAREN
   | kindPattern
   ;
+gradedOption : K_EXTRA sum | K_RISING | K_STEADY | K_VOTES ;
 countOption : K_EACH | K_REARM sum | K_EXACT ( K_MAX sum )? ;
 
 // ---------------------------------------------------------------- A7 features
@@ -161,6 +164,11 @@ suppressItem
   | K_WHERE expr
   | K_UNTIL ( DATE | STRING )
   | K_REASON STRING
+  ;
+// What changes a node's habit: a rollout moves it to another cohort, a repair begins it anew.
+baselineDecl
+  : K_COHORT K_FROM K_EVENT dottedName K_BY identifier K_ON identifier
+  | K_REPAIR K_FROM K_EVENT dottedName K_ON identifier
   ;
 maintenanceDecl : K_MAINTENANCE K_FROM K_EVENT dottedName K_UNTIL dottedName K_ON identifier
                   ( K_GRACE sum )? ;
@@ -276,11 +284,12 @@ softWord
   : K_PACK | K_REQUIRES | K_ENGINE | K_DSL | K_IMPORT | K_ONLY | K_CLOCK | K_LIMITS | K_PER
   | K_EXPORT | K_EVENT | K_PROFILE | K_LIST | K_MACRO | K_DECODER | K_SIGNAL | K_FEATURE | K_FAULT
   | K_CAUSES | K_MASKS | K_EXPLAINED | K_INCIDENT | K_RULE | K_TEST | K_OVERLAY | K_SUPPRESS
-  | K_MAINTENANCE | K_KEY | K_COUNTER | K_REDACT | K_DEDUP | K_EXTENDS | K_ABSTRACT | K_ENUM
+  | K_MAINTENANCE | K_COHORT | K_REPAIR | K_KEY | K_COUNTER | K_REDACT | K_DEDUP | K_EXTENDS | K_ABSTRACT | K_ENUM
   | K_FALLBACK | K_ADAPTIVE | K_PRIOR_SCALE | K_LABEL | K_COLUMN | K_PREFIX | K_LINE | K_FOLD
   | K_IGNORE | K_WITHIN | K_THEN | K_STRICTLY | K_ABSENT | K_FOR | K_UNLESS | K_BETWEEN | K_KEEP
   | K_EARLIEST | K_LATEST | K_ALL | K_ANY | K_BITS | K_MAX | K_MIN | K_AFTER | K_MATCH | K_SKIP
-  | K_HOLDS | K_COUNT | K_DISTINCT | K_BURSTS | K_OF | K_EACH | K_REARM | K_EXACT | K_LAST
+  | K_HOLDS | K_COUNT | K_DISTINCT | K_BURSTS | K_OF | K_GRADED | K_EXTRA | K_RISING
+  | K_STEADY | K_VOTES | K_EACH | K_REARM | K_EXACT | K_LAST
   | K_WHEN | K_CLEAR | K_BELOW | K_ABOVE | K_NODATA | K_HOLD | K_INTERRUPT | K_PEERS | K_LEAST
   | K_EXCEPTIONS | K_LEAK | K_LEARN | K_WAS | K_RESET | K_HALF_LIFE | K_SLACK | K_TARGET | K_OVER
   | K_STALE_AFTER | K_ALPHA | K_PRIOR | K_SEVERITY | K_REMEDY | K_LAG | K_SCOPE | K_WEIGHT | K_BY

@@ -251,6 +251,10 @@ struct CountCondition {
   ExprPtr rearm;
   bool exact = false;
   ExprPtr exact_max;
+  /// `count .. within D graded [extra N] [rising|steady|votes]`: no comparison.
+  bool graded = false;
+  ExprPtr graded_extra;
+  std::string graded_shape;  // "", "rising", "steady", "votes"
   Span span;
 };
 
@@ -473,6 +477,13 @@ struct SuppressDecl {
   std::string until;
   std::string reason;
 };
+/// `cohort from event KIND by FIELD on node`, `repair from event KIND on node`.
+struct BaselineDecl {
+  bool repair = false;
+  Name kind;
+  Name field;  // cohort
+  Name on;
+};
 struct MaintenanceDecl {
   Name from;
   Name until;
@@ -482,7 +493,7 @@ struct MaintenanceDecl {
 
 using DeclNode = std::variant<EventDecl, ProfileDecl, ListDecl, MacroDecl, DecoderDecl, SignalDecl,
                               FeatureDecl, FaultDecl, CausesDecl, IncidentDecl, TestDecl,
-                              OverlayDecl, VerdictRuleDecl, SuppressDecl, MaintenanceDecl>;
+                              OverlayDecl, VerdictRuleDecl, SuppressDecl, MaintenanceDecl, BaselineDecl>;
 
 struct Decl {
   bool exported = false;

@@ -138,7 +138,13 @@ void add_condition(Form& f, const SignalDecl& s) {
 
 void add_count(Form& f, const CountCondition& c) {
   Form line("condition");
-  line.word(print(*c.aggregate)).word(to_text(c.op)).word(print(*c.threshold));
+  line.word(print(*c.aggregate));
+  if (c.graded) {
+    line.expr("within", c.within).flag(true, ":graded").expr("extra", c.graded_extra);
+    f.line(line.text("shape", c.graded_shape).done());
+    return;
+  }
+  line.word(to_text(c.op)).word(print(*c.threshold));
   line.expr("within", c.within).flag(c.each, ":each").expr("rearm", c.rearm);
   f.line(line.flag(c.exact, ":exact").expr("max", c.exact_max).done());
 }
@@ -322,6 +328,14 @@ std::string form(const SuppressDecl& s) {
   Form f("suppress " + s.name.text);
   f.list("signals", s.signals).expr("where", s.where).text("until", s.until);
   return f.quoted("reason", s.reason).done();
+}
+
+std::string form(const BaselineDecl& b) {
+  return Form(b.repair ? "repair" : "cohort")
+      .text("from", b.kind.text)
+      .text("by", b.field.text)
+      .text("on", b.on.text)
+      .done();
 }
 
 std::string form(const MaintenanceDecl& m) {

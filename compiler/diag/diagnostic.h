@@ -77,14 +77,17 @@ class Sink {
 std::optional<std::string> did_you_mean(std::string_view wrong,
                                         const std::vector<std::string>& candidates);
 
+// Why: more than a screen of errors is not read; the first ones are the causes.
+constexpr size_t kErrorsShownMax = 20;
 struct RenderOptions {
   bool color = false;
-  size_t errors_max = 20;  // then "n more"
+  size_t errors_max = kErrorsShownMax;  // then "n more"
 };
 /// GCC style: `file:line:col: error: message [R105]`, excerpt with caret range, notes, help.
 std::string render_text(const std::vector<Diagnostic>& diagnostics, const source::SourceMap& map,
                         const RenderOptions& options);
-/// One JSON object a line (language.md B3).
-std::string render_json(const std::vector<Diagnostic>& diagnostics, const source::SourceMap& map);
+/// One JSON object a line (language.md B3); the same cap as in the text form.
+std::string render_json(const std::vector<Diagnostic>& diagnostics, const source::SourceMap& map,
+                        size_t errors_max = kErrorsShownMax);
 
 }  // namespace reflex::diag

@@ -1,6 +1,6 @@
 // Diagnostics as JSON, one object a line (language.md B3):
 // {file, range{start{line,col},end}, severity, id, message, notes[], help, fixes[{range,newText,
-// safe}]}. All errors are given; the "n more" rule is for the text form only.
+// safe}]}. Beyond the cap the last line is a note without a place: {severity, message "n more errors"}.
 #include <nlohmann/json.hpp>
 
 #include "compiler/diag/diagnostic.h"
@@ -62,12 +62,26 @@ Json to_json(const Diagnostic& d, const source::SourceMap& map) {
 
 }  // namespace
 
-std::string render_json(const std::vector<Diagnostic>& diagnostics, const source::SourceMap& map) {
+std::string render_json(const std::vector<Diagnostic>& diagnostics, const source::SourceMap& map,
+                        size_t errors_max) {
   std::string out;
+  size_t errors = 0;
   for (const Diagnostic& d : diagnostics) {
+    const bool is_error = d.severity == Severity::kError;
+    errors += is_error ? 1 : 0;
+    if (is_error && errors > errors_max) {
+      continue;
+    }
     // replace: a message may quote bytes of a file that is not UTF-8.
     out += to_json(d, map).dump(-1, ' ', false, Json::error_handler_t::replace);
     out += '\n';
+  }
+  if (errors > errors_max) {
+    const size_t hidden = errors - errors_max;
+    const Json more{{"severity", "note"},
+                    {"message", std::to_string(hidden) +
+                                    (hidden == 1 ? " more error" : " more errors")}};
+    out += more.dump() + '\n';
   }
   return out;
 }

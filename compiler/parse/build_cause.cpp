@@ -157,6 +157,8 @@ void Builder::declaration(Parser::DeclarationContext* ctx) {
     d.node = verdict_rule(rule_ctx);
   } else if (auto* suppress_ctx = ctx->suppressDecl()) {
     d.node = suppress(suppress_ctx);
+  } else if (auto* baseline_ctx = ctx->baselineDecl()) {
+    d.node = baseline(baseline_ctx);
   } else {
     d.node = maintenance(ctx->maintenanceDecl());
   }

@@ -128,6 +128,15 @@ ast::SuppressDecl Builder::suppress(Parser::SuppressDeclContext* ctx) {
   return s;
 }
 
+ast::BaselineDecl Builder::baseline(Parser::BaselineDeclContext* ctx) {
+  ast::BaselineDecl b;
+  b.repair = ctx->K_REPAIR() != nullptr;
+  b.kind = name(ctx->dottedName());
+  if (!b.repair) b.field = name(ctx->identifier(0));
+  b.on = name(ctx->identifier(b.repair ? 0 : 1));
+  return b;
+}
+
 ast::MaintenanceDecl Builder::maintenance(Parser::MaintenanceDeclContext* ctx) {
   ast::MaintenanceDecl m;
   m.from = name(ctx->dottedName(0));

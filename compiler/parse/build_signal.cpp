@@ -61,6 +61,8 @@ void Builder::signal_clause(ast::SignalDecl& s, Parser::SignalClauseContext* ctx
     signal_tail(s, tail->signalTail());
   } else if (auto* counted = dynamic_cast<Parser::CountClauseContext*>(ctx)) {
     count(s, counted);
+  } else if (auto* soft = dynamic_cast<Parser::GradedClauseContext*>(ctx)) {
+    graded(s, soft);
   } else if (!sequence_clause(s, ctx)) {
     condition_clause(s, ctx);
   }
@@ -148,22 +150,45 @@ bool Builder::sequence_clause(ast::SignalDecl& s, Parser::SignalClauseContext* c
   return true;
 }
 
+std::unique_ptr<ast::Aggregate> Builder::count_source(Parser::CountSourceContext* source) {
+  auto aggregate = std::make_unique<ast::Aggregate>();
+  aggregate->fn = source->K_DISTINCT() != nullptr ? "distinct"
+                  : source->K_BURSTS() != nullptr ? "bursts"
+                                                  : "count";
+  if (source->dottedName() != nullptr) {
+    aggregate->distinct_of = name(source->dottedName());
+  }
+  aggregate->source = pattern(source->kindPattern());
+  for (auto* given : source->callOption()) {
+    aggregate->options.push_back(option(given));
+  }
+  aggregate->span = span(source);
+  return aggregate;
+}
+
+void Builder::graded(ast::SignalDecl& s, Parser::GradedClauseContext* ctx) {
+  once(s.count.has_value(), ctx, "count");
+  ast::CountCondition c;
+  c.aggregate = count_source(ctx->countSource());
+  c.within = sum(ctx->sum());
+  c.graded = true;
+  for (auto* given : ctx->gradedOption()) {
+    if (given->K_EXTRA() != nullptr) {
+      once(c.graded_extra != nullptr, given, "extra");
+      c.graded_extra = sum(given->sum());
+    } else {
+      once(!c.graded_shape.empty(), given, "the shape");
+      c.graded_shape = text(given);
+    }
+  }
+  c.span = span(ctx);
+  s.count = std::move(c);
+}
+
 void Builder::count(ast::SignalDecl& s, Parser::CountClauseContext* ctx) {
   once(s.count.has_value(), ctx, "count");
   ast::CountCondition c;
-  auto* source = ctx->countSource();
-  c.aggregate = std::make_unique<ast::Aggregate>();
-  c.aggregate->fn = source->K_DISTINCT() != nullptr ? "distinct"
-                    : source->K_BURSTS() != nullptr ? "bursts"
-                                                    : "count";
-  if (source->dottedName() != nullptr) {
-    c.aggregate->distinct_of = name(source->dottedName());
-  }
-  c.aggregate->source = pattern(source->kindPattern());
-  for (auto* given : source->callOption()) {
-    c.aggregate->options.push_back(option(given));
-  }
-  c.aggregate->span = span(source);
+  c.aggregate = count_source(ctx->countSource());
   c.op = comparison_op(ctx->comparisonOp());
   c.threshold = sum(ctx->sum(0));
   c.within = sum(ctx->sum(1));

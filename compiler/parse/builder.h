@@ -93,6 +93,8 @@ class Builder {
   bool sequence_clause(ast::SignalDecl& s, Parser::SignalClauseContext* ctx);
   bool condition_clause(ast::SignalDecl& s, Parser::SignalClauseContext* ctx);
   void signal_tail(ast::SignalDecl& s, Parser::SignalTailContext* ctx);
+  std::unique_ptr<ast::Aggregate> count_source(Parser::CountSourceContext* source);
+  void graded(ast::SignalDecl& s, Parser::GradedClauseContext* ctx);
   void count(ast::SignalDecl& s, Parser::CountClauseContext* ctx);
   std::string doc_above(antlr4::Token* first) const;
   ast::FeatureDecl feature(Parser::FeatureDeclContext* ctx);
@@ -108,6 +110,7 @@ class Builder {
   ast::OverlayEntry overlay_entry(Parser::OverlayEntryContext* ctx);
   ast::VerdictRuleDecl verdict_rule(Parser::VerdictRuleDeclContext* ctx);
   ast::SuppressDecl suppress(Parser::SuppressDeclContext* ctx);
+  ast::BaselineDecl baseline(Parser::BaselineDeclContext* ctx);
   ast::MaintenanceDecl maintenance(Parser::MaintenanceDeclContext* ctx);
 
   // ---- tests (build_test.cpp, build_test_event.cpp)

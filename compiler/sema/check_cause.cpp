@@ -27,9 +27,11 @@ void check_prior(State& s, const CauseInfo& info, CausePlan& plan) {
   } else if (d.prior_per == "day" || d.prior_per == "d") {
     plan.prior_unit = abi::RateUnit::kPerHour;
     plan.prior /= 24;
+  } else if (d.prior_per == "incident") {
+    plan.prior_unit = abi::RateUnit::kPerIncident;
   } else {
     auto& diag = s.report(Id::kUnknownOption, d.prior->span, "no prior per '" + d.prior_per + "'");
-    diag.help = "there are: per job, per hour, per day";
+    diag.help = "there are: per job, per hour, per day, per incident";
   }
 }
 
@@ -50,7 +52,9 @@ void check_cause(State& s, uint32_t index) {
   }
   check_prior(s, info, plan);
   if (d.half_life) {
-    plan.half_life_ns = constant_duration(s, info.pack, *d.half_life, "half_life").value_or(0);
+    const auto ns = constant_duration(s, info.pack, *d.half_life, "half_life");
+    plan.half_life_ns = ns.value_or(0);
+    if (ns && *ns == 0) report_no_half_life(s, d.half_life->span);
   }
   static constexpr std::array<std::string_view, 3> kSeverities{"info", "warning", "critical"};
   const bool known =

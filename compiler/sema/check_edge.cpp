@@ -39,6 +39,12 @@ bool reachable(const State& s, Scope scope, abi::EntityKindId from, abi::EntityK
       return (from_node || has_key(s, from, "rack")) && (to_node || has_key(s, to, "rack"));
     case Scope::kTor:
       return (from_node || has_key(s, from, "tor")) && (to_node || has_key(s, to, "tor"));
+    case Scope::kPod:
+      return (from_node || has_key(s, from, "pod")) && (to_node || has_key(s, to, "pod"));
+    case Scope::kZone:
+      return (from_node || has_key(s, from, "zone")) && (to_node || has_key(s, to, "zone"));
+    case Scope::kClass:
+      return (from_node || has_key(s, from, "class")) && to_node;
     case Scope::kAll:
       return true;
   }

@@ -246,6 +246,11 @@ std::optional<int64_t> constant_duration(State& s, PackIndex pack, const Expr& e
   return v;
 }
 
+void report_no_half_life(State& s, Span span) {
+  auto& d = s.report(Id::kBadInterval, span, "half_life must be above 0");
+  d.help = "such as 3d or 30d";
+}
+
 std::optional<double> constant_number(State& s, PackIndex pack, const Expr& e, const char* what) {
   const NodePtr node = constant_node(s, pack, e);
   if (is_error(node)) return std::nullopt;

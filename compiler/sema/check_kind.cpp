@@ -11,8 +11,17 @@ namespace {
 using abi::Scalar;
 using abi::Type;
 
-// Why: a deeper hierarchy of kinds or profiles is not readable, and recursion stays bounded.
+// Why: a deeper hierarchy of kinds or profiles is not readable.
 constexpr int kInheritanceMax = 8;
+// Why: a chain written from its last kind up recurses once a level; the stack stays bounded.
+constexpr int kRecursionMax = 256;
+
+void report_depth(State& s, const ast::EventDecl& d) {
+  auto& diag = s.report(Id::kProfileDepth, d.extends.span,
+                        "event kinds inherit at most 8 levels deep; '" + d.name.text +
+                            "' is one too deep");
+  diag.help = "extend a kind further up";
+}
 
 Type field_type(const State& s, Scalar scalar, const char* entity, bool optional) {
   Type t;
@@ -129,7 +138,7 @@ void check_dedup(State& s, KindInfo& kind) {
   }
 }
 
-void check_kind(State& s, uint32_t index, int depth) {
+void check_kind(State& s, uint32_t index, int below) {
   if (s.kinds[index].check != KindInfo::Check::kNew) return;
   s.kinds[index].check = KindInfo::Check::kBusy;
   const ast::EventDecl& d = *s.kinds[index].decl;
@@ -138,12 +147,15 @@ void check_kind(State& s, uint32_t index, int depth) {
     if (parent && s.kinds[*parent].check == KindInfo::Check::kBusy) {
       s.report(Id::kInheritanceCycle, d.extends.span,
                "'" + d.name.text + "' extends itself through '" + d.extends.text + "'");
-    } else if (parent && depth >= kInheritanceMax) {
-      s.report(Id::kProfileDepth, d.extends.span, "more than 8 levels of `extends`");
+    } else if (parent && below > kRecursionMax) {
+      report_depth(s, d);
     } else if (parent) {
-      if (s.kinds[*parent].decl != nullptr) check_kind(s, *parent, depth + 1);
+      if (s.kinds[*parent].decl != nullptr) check_kind(s, *parent, below + 1);
       KindInfo& kind = s.kinds[index];
       kind.parent = *parent;
+      kind.level = s.kinds[*parent].level + 1;
+      // Once per chain: what extends a kind that is too deep is not reported again.
+      if (kind.level == kInheritanceMax + 1) report_depth(s, d);
       kind.schema.fields = s.kinds[*parent].schema.fields;
       kind.ranges = s.kinds[*parent].ranges;
     }

@@ -2,6 +2,7 @@
 // evaluates the test; here only what can be wrong without running is reported.
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "compiler/sema/phases.h"
 
@@ -224,9 +225,17 @@ void check_test(State& s, PackIndex pack, const TestDecl& d, Span span) {
 }  // namespace
 
 void check_tests(State& s) {
+  // By pack and title: a title is what `reflex test --only` and reports name a test by.
+  std::map<std::pair<PackIndex, std::string>, Span> titles;
   for_each<TestDecl>(s, [&](DeclRef ref, const TestDecl& d, const ast::Decl& decl) {
     // The title's line is enough to find the test; its whole span would fill the screen.
     const Span head{decl.span.file, decl.span.begin, std::min(decl.span.end, decl.span.begin + 4)};
+    const auto [first, fresh] = titles.emplace(std::pair{ref.pack, d.title}, head);
+    if (!fresh) {
+      auto& diag = s.report(Id::kDuplicateName, head,
+                            "a test with the title \"" + d.title + "\" exists already");
+      diag.notes.push_back({first->second, "the first one is here"});
+    }
     check_test(s, ref.pack, d, head);
     if (s.in.include_tests) s.out.tests.emplace_back(ref.module, ref.index);
   });

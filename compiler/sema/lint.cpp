@@ -65,12 +65,6 @@ void check_later(State& s) {
       resolve(s, s.signal_names, ref.pack, name, Id::kUnknownSignal);
     }
   });
-  for_each<ast::MaintenanceDecl>(s,
-                                 [&](DeclRef ref, const ast::MaintenanceDecl& d, const ast::Decl&) {
-                                   refuse(d.from.span, "maintenance declarations");
-                                   resolve(s, s.kind_names, ref.pack, d.from, Id::kUnknownKind);
-                                   resolve(s, s.kind_names, ref.pack, d.until, Id::kUnknownKind);
-                                 });
 }
 
 void lint(State& s) {

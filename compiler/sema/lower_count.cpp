@@ -40,6 +40,7 @@ struct Builder {
   void input(uint32_t kind);
   void inputs();
   void options();
+  void graded();
   void threshold();
 };
 
@@ -57,7 +58,9 @@ void Builder::input(uint32_t kind) {
     predicate = check_predicate(s, env, *a.source.where);
     if (is_error(predicate)) ok = false;
   }
-  const auto key = derive_key(s, kind, c.entity, a.source.kind.span);
+  std::map<std::string, uint16_t> stated;
+  if (ok) stated = take_stated_keys(s, kind, c.entity, predicate);
+  const auto key = derive_key(s, kind, c.entity, a.source.kind.span, true, nullptr, &stated);
   CountPlan::Input in;
   in.kind = s.kinds[kind].id;
   if (a.fn == "distinct") {
@@ -159,6 +162,38 @@ void Builder::options() {
   }
 }
 
+/// `graded`: every event fires, and what is measured are the counts.
+void Builder::graded() {
+  abi::GradedPlan& g = out().graded;
+  g.on = true;
+  g.votes = d.graded_shape == "votes";
+  out().each = true;
+  out().op = CompareOp::kGe;
+  out().threshold_constant = 1;
+  if (out().mode == CountMode::kBursts || (out().mode == CountMode::kDistinct && !g.votes)) {
+    auto& diag = s.report(Id::kBadArguments, d.aggregate->span,
+                          "`graded` counts events, `graded votes` events or distinct voters");
+    diag.help = "write: count KIND within 72h graded";
+    ok = false;
+  }
+  if (d.graded_shape == "steady") {
+    for (size_t b = 0; b < abi::kLeadBins; ++b) {
+      g.profile[b] = abi::kLeadBounds[b] - abi::kLeadBounds[b + 1];
+    }
+  }
+  if (!d.graded_extra) return;
+  const auto extra = constant_number(s, c.pack, *d.graded_extra, "`extra`");
+  if (!extra || *extra <= 0 || g.votes) {
+    if (extra) {
+      s.report(Id::kBadArguments, d.graded_extra->span,
+               g.votes ? "votes have no `extra`" : "`extra` must be above 0");
+    }
+    ok = false;
+    return;
+  }
+  g.extra_mean = *extra;
+}
+
 void Builder::threshold() {
   out().op = op_of(d.op);
   Env env;
@@ -198,7 +233,11 @@ bool lower_count(State& s, const SignalContext& c, abi::SignalPlan& plan) {
   Builder b{s, c, plan, *c.decl.count, true};
   b.inputs();
   b.options();
-  b.threshold();
+  if (c.decl.count->graded) {
+    b.graded();
+  } else {
+    b.threshold();
+  }
   if (!lower_guards(s, c, plan.count.guards)) b.ok = false;
   for (const abi::NoneGuard& g : plan.count.guards) plan.kinds.push_back(g.kind);
   if (!b.ok) return false;

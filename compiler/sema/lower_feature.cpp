@@ -256,8 +256,12 @@ void Builder::option(const FeatureCall::Option& o) {
   if (o.name == "half_life") {
     const auto ns = constant_duration(s, env.pack, v, "half_life");
     plan.half_life_ns = ns.value_or(0);
+    if (ns && *ns == 0) {
+      report_no_half_life(s, v.span);
+      ok = false;
+    }
     ok = ok && ns && *ns > 0;
-    if (ns) note_window(s, *ns, o.span);
+    if (ns && *ns > 0) note_window(s, *ns, o.span);
   } else if (o.name == "within" || o.name == "over") {
     const auto ns = constant_duration(s, env.pack, v, "the window");
     ok = ok && ns;

@@ -106,12 +106,19 @@ std::optional<abi::EntityKindId> resolve_entity(State& s, PackIndex,
 }
 
 std::optional<abi::KeyPlan> derive_key(State& s, uint32_t kind, abi::EntityKindId entity, Span span,
-                                       bool report, const std::map<std::string, uint16_t>* joined) {
+                                       bool report, const std::map<std::string, uint16_t>* joined,
+                                       const std::map<std::string, uint16_t>* stated) {
   const KindInfo& info = s.kinds[kind];
   abi::KeyPlan plan;
   const std::vector<std::string> keys = s.pack.entity_kinds[entity].keys;
   for (const std::string& key : keys) {
-    auto part = key_part(s, info, key);
+    std::optional<abi::KeyPart> part;
+    if (stated != nullptr && stated->contains(key)) {
+      part.emplace();
+      part->slot = stated->at(key);
+    } else {
+      part = key_part(s, info, key);
+    }
     if (!part && joined != nullptr) {
       const auto equal = joined->find(key);
       if (equal != joined->end()) {
@@ -133,6 +140,46 @@ std::optional<abi::KeyPlan> derive_key(State& s, uint32_t kind, abi::EntityKindI
     plan.parts.push_back(*part);
   }
   return plan;
+}
+
+namespace {
+
+/// `node` alone, not `it.node`: the key of the signal, which a record's own field of that name is
+/// otherwise taken for.
+bool bare_key(const State& s, const KindInfo& kind, abi::EntityKindId entity, const NodePtr& n,
+              std::string* key) {
+  if (n->op != ir::Op::kField) return false;
+  *key = kind.schema.fields[n->index].name;
+  const auto& keys = s.pack.entity_kinds[entity].keys;
+  return n->span.end - n->span.begin == key->size() &&
+         std::find(keys.begin(), keys.end(), *key) != keys.end();
+}
+
+}  // namespace
+
+std::map<std::string, uint16_t> take_stated_keys(const State& s, uint32_t kind,
+                                                 abi::EntityKindId entity, NodePtr& predicate) {
+  std::map<std::string, uint16_t> stated;
+  if (predicate == nullptr) return stated;
+  std::vector<NodePtr> parts;
+  conjuncts(predicate, parts);
+  std::vector<NodePtr> rest;
+  for (const NodePtr& part : parts) {
+    bool taken = false;
+    for (int side = 0; side < 2 && part->op == ir::Op::kEq && !taken; ++side) {
+      const NodePtr& field = part->args[static_cast<size_t>(side)];
+      std::string key;
+      if (field->op != ir::Op::kField || field->type.scalar != abi::Scalar::kEntity) continue;
+      if (!bare_key(s, s.kinds[kind], entity, part->args[static_cast<size_t>(1 - side)], &key)) {
+        continue;
+      }
+      if (s.kinds[kind].schema.fields[field->index].name == key) continue;
+      taken = stated.emplace(key, static_cast<uint16_t>(field->index)).second;
+    }
+    if (!taken) rest.push_back(part);
+  }
+  if (!stated.empty()) predicate = rest.empty() ? nullptr : conjunction(rest);
+  return stated;
 }
 
 std::string entity_text(const State& s, abi::EntityKindId entity) {

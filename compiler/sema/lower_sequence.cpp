@@ -155,9 +155,11 @@ void Builder::step(size_t index) {
       env.steps.push_back({earlier.variable.text, step_kinds[i], static_cast<uint32_t>(i)});
     }
   }
-  const Split parts = split(env, *kind, d.pattern.where.get());
+  Split parts = split(env, *kind, d.pattern.where.get());
   ok = ok && parts.ok;
-  const auto key = derive_key(s, *kind, c.entity, d.pattern.kind.span, true, &parts.joined);
+  const auto stated = take_stated_keys(s, *kind, c.entity, parts.leaf);
+  const auto key =
+      derive_key(s, *kind, c.entity, d.pattern.kind.span, true, &parts.joined, &stated);
   if (d.tolerance) {
     const auto ns = constant_duration(s, c.pack, *d.tolerance, "the tolerance of `then ~`");
     out.tolerance_ns = ns.value_or(0);

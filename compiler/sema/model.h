@@ -38,6 +38,7 @@ struct KindInfo {
   PackIndex pack = kBuiltinPack;
   bool is_abstract = false;
   uint32_t parent = kNone32;  // kind index
+  int level = 0;              // kinds above it
   abi::KindId id = 0;         // meaningless when abstract
   abi::KindSchema schema;
   std::vector<FieldRange> ranges;  // parallel to schema.fields; of integer-like fields

@@ -84,6 +84,8 @@ std::optional<double> constant_number(State& s, PackIndex pack, const ast::Expr&
                                       const char* what);
 std::optional<int64_t> constant_count(State& s, PackIndex pack, const ast::Expr& e,
                                       const char* what, int64_t lo, int64_t hi);
+/// `half_life 0s` of a fault or feature: what it weighs would be gone before it is read.
+void report_no_half_life(State& s, Span span);
 std::string literal_text(const State& s, const NodePtr& node);
 NodePtr symbol_constant(State& s, const std::string& word, const abi::Type& type, Span span);
 uint32_t intern_text(State& s, const std::string& text);
@@ -104,7 +106,14 @@ std::optional<abi::EntityKindId> resolve_entity(State& s, PackIndex pack,
 abi::EntityKindId entity_kind_of(State& s, const std::vector<std::string>& keys);
 std::optional<abi::KeyPlan> derive_key(State& s, uint32_t kind, abi::EntityKindId entity, Span span,
                                        bool report = true,
-                                       const std::map<std::string, uint16_t>* joined = nullptr);
+                                       const std::map<std::string, uint16_t>* joined = nullptr,
+                                       const std::map<std::string, uint16_t>* stated = nullptr);
+
+/// Takes conjuncts `it.FIELD == KEY` (a key of `entity`) out of a predicate and returns
+/// key name -> slot: the author says which field names the entity (`it.peer == node`), whatever
+/// key field the kind has. What remains of the predicate may be null.
+std::map<std::string, uint16_t> take_stated_keys(const State& s, uint32_t kind,
+                                                 abi::EntityKindId entity, NodePtr& predicate);
 std::string entity_text(const State& s, abi::EntityKindId entity);
 bool node_keyed(const State& s, abi::EntityKindId entity);
 
@@ -153,6 +162,9 @@ void check_incidents(State& s);
 void check_decoders(State& s);
 void check_tests(State& s);
 void check_later(State& s);
+
+// ---- check_baseline.cpp: cohorts, repairs, maintenance
+void check_baselines(State& s);
 
 // ---- limits.cpp, lint.cpp
 void check_heads(State& s);

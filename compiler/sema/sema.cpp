@@ -23,6 +23,7 @@ void analyze(const Input& input, diag::Sink& sink, Output& output) {
   check_edges(s);
   check_cycles(s);
   check_incidents(s);
+  check_baselines(s);
   check_decoders(s);
   check_tests(s);
   check_later(s);

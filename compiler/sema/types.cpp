@@ -31,6 +31,9 @@ constexpr std::array<IntRow, 10> kInts{{{"u8", 0, 255},
                                         {"int", kMin, kMax},
                                         {"uint", 0, kMax}}};
 
+// Source: abi::Type::array_bound is 16 bits.
+constexpr uint32_t kArrayMax = 65535;
+
 Type scalar_type(Scalar scalar) {
   Type t;
   t.scalar = scalar;
@@ -130,7 +133,13 @@ std::optional<Type> resolve_type(State& s, const ast::TypeRef& ref, FieldRange* 
   }
   if (ref.name == "enum") {
     std::vector<std::string> words;
-    for (const ast::Name& w : ref.enum_words) words.push_back(w.text);
+    for (const ast::Name& w : ref.enum_words) {
+      if (std::find(words.begin(), words.end(), w.text) != words.end()) {
+        s.report(Id::kDuplicateName, w.span, "the word '" + w.text + "' is in the enum twice");
+        continue;
+      }
+      words.push_back(w.text);
+    }
     Type t = scalar_type(Scalar::kEnum);
     t.enum_id = enum_id(s, words);
     return set(t);
@@ -143,9 +152,15 @@ std::optional<Type> resolve_type(State& s, const ast::TypeRef& ref, FieldRange* 
       s.report(Id::kUnknownType, ref.span, "an array holds integers, words or entities");
       return std::nullopt;
     }
+    if (ref.bound > kArrayMax) {
+      auto& d = s.report(Id::kNumberRange, ref.span,
+                         "an array holds at most " + std::to_string(kArrayMax) + " elements");
+      d.help = "send what is larger as several events";
+      return std::nullopt;
+    }
     Type t = *element;  // keeps the element's entity or enum
     t.scalar = Scalar::kArray;
-    t.array_bound = static_cast<uint16_t>(std::min<uint32_t>(ref.bound, 65535));
+    t.array_bound = static_cast<uint16_t>(ref.bound);
     return set(t);
   }
   if (ref.name == "per") return set(quantity_type(Unit::kCount, true));

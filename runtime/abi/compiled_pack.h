@@ -89,6 +89,14 @@ struct CompiledPack {
   std::vector<SignalPlan> signals;
   std::vector<CausePlan> causes;
   std::vector<EdgePlan> edges;
+  std::vector<MaskPlan> masks;
+  std::vector<SynergyPlan> synergies;
+  std::vector<SuppressPlan> suppressions;
+  std::vector<MaintenancePlan> maintenance;
+  std::vector<ExplainedByMaintenance> explained_by_maintenance;
+  std::vector<CohortPlan> cohorts;
+  std::vector<RepairPlan> repairs;
+  std::vector<AdaptivePlan> adaptives;
   std::vector<IncidentPlan> incidents;
   std::vector<DecoderPlan> decoders;
 

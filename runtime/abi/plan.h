@@ -8,31 +8,16 @@
 // each of its owners (a step of a sequence, a count, a feature input, ...).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "runtime/abi/cause_plan.h"
+#include "runtime/abi/plan_ids.h"
 #include "runtime/abi/types.h"
 
 namespace reflex::abi {
-
-using KindId = uint16_t;
-using SignalId = uint32_t;
-using FeatureId = uint32_t;
-using LeafId = uint32_t;
-using ExprId = uint32_t;
-using ClassId = uint16_t;  // hardware class (profile); 0 is the fallback
-using ParamId = uint32_t;
-using EntityKindId = uint16_t;  // (node), (node, gpu), (job), ...
-using CauseId = uint32_t;       // fault or external cause
-inline constexpr uint32_t kNone32 = 0xffffffffu;
-
-/// Where a declaration stands, for explanations and test output. Line and column are 1-based.
-struct SourceRef {
-  std::string file;
-  uint32_t line = 0;
-  uint32_t column = 0;
-};
 
 // ---------------------------------------------------------------- event kinds
 
@@ -253,6 +238,24 @@ struct SequencePlan {
   uint16_t capture_count = 0;
 };
 
+/// `graded [extra N] [rising|steady]`: the count is held against the node's measured benign rate,
+/// not against a threshold. Events are counted by how long before the incident they came; lead bins
+/// are shares of the count's window (of 72 h: 72-24 h, 24-12, 12-4, 4-1 h, 60-10 min, the rest).
+/// The chance that a healthy node shows such an episode is SignalPlan::leak_probability.
+inline constexpr size_t kLeadBins = 6;
+inline constexpr std::array<double, kLeadBins + 1> kLeadBounds{
+    1.0, 1.0 / 3, 1.0 / 6, 1.0 / 18, 1.0 / 72, 1.0 / 432, 0.0};
+struct GradedPlan {
+  bool on = false;
+  double extra_mean = 4;  // events that an active cause adds in the window
+  /// Where the extra events fall, sum 1. Why: `rising` is the shape of wear that ends in a failure:
+  /// the rate grows as the failure comes near; `steady` has the bins' widths.
+  std::array<double, kLeadBins> profile{0.12, 0.18, 0.25, 0.22, 0.13, 0.10};
+  /// `votes`: the (distinct) count of one node is held against all votes in the job: of V votes v
+  /// name this node. Half of them name an active cause, the others fall on anybody.
+  bool votes = false;
+};
+
 enum class CountMode : uint8_t { kEvents, kDistinct, kBursts };
 enum class CompareOp : uint8_t { kGe, kGt, kLe, kLt, kEq, kNe };
 
@@ -271,6 +274,7 @@ struct CountPlan {
   ExprId threshold = kNone32;     // f64 value expression in the entity's context
   double threshold_constant = 0;  // used when threshold == kNone32
   bool each = false;              // fire at every event at which the condition holds
+  GradedPlan graded;              // on: fires at every event, the counts are the evidence
   double rearm = -1;              // re-arm when the count falls below this; <0 = the threshold
   uint32_t exact_max = 0;         // `exact max n`; 0 = exact up to 64, then exponential buckets
   std::vector<NoneGuard> guards;
@@ -292,7 +296,8 @@ struct ConditionPlan {
   /// For explanations: the value and the limit of the first comparison, and where it came from.
   ExprId shown_value = kNone32;
   ExprId shown_limit = kNone32;
-  std::string limit_origin;  // "profile.temp_hot (hwprofiles/nvidia/h100.rfx:12)"
+  std::string limit_origin;             // "profile.temp_hot (hwprofiles/nvidia/h100.rfx:12)"
+  AdaptiveId limit_adaptive = kNone32;  // the limit is this adaptive parameter
 };
 
 enum class SignalShape : uint8_t { kSequence, kCount, kCondition };
@@ -316,61 +321,30 @@ struct SignalPlan {
   SourceRef where;
 };
 
-// ---------------------------------------------------------------- faults, edges, incidents
-
-enum class CauseKind : uint8_t { kFault, kExternal };
-enum class RateUnit : uint8_t { kPerJob, kPerHour };
-
-struct CausePlan {
-  std::string name;
-  CauseKind kind = CauseKind::kFault;
-  EntityKindId entity_kind = 0;  // (node), (node, gpu); (tor), (job), ... for externals
-  double prior = 1e-4;
-  RateUnit prior_unit = RateUnit::kPerJob;
-  int64_t half_life_ns = 0;               // of the node's own confirmed history
-  std::string severity;                   // info | warning | critical | ""
-  std::string remedy;                     // drain, reset, ...
-  std::vector<double> class_prior_scale;  // [ClassId]; empty = 1 everywhere
-  SourceRef where;
-};
-
-enum class Scope : uint8_t { kSelf, kPeers, kRack, kTor, kJob, kAll };
-
-struct EdgePlan {
-  bool from_signal = false;  // signal -> signal
-  CauseId cause = kNone32;   // when !from_signal
-  SignalId from = kNone32;   // when from_signal
-  SignalId to = kNone32;
-  double p = 0.5;
-  std::vector<double> class_p;  // [ClassId] when p is a profile parameter; else empty
-  bool has_weight = false;      // `weight n nats` in place of p
-  double weight_nats = 0;
-  int64_t lag_lo_ns = 0;
-  int64_t lag_hi_ns = 0;
-  Scope scope = Scope::kSelf;
-  SourceRef where;
-};
-
-struct IncidentPlan {
-  std::string name;
-  EntityKindId entity_kind = 0;  // (job)
-  std::vector<SignalId> open_signals;
-  std::vector<KindId> open_kinds;       // e.g. incident.open
-  std::vector<ExprId> open_predicates;  // parallel to open_kinds: `where` over the record;
-                                        // kNone32 = every event of the kind opens
-  int64_t settle_ns = 30'000'000'000;
-  int64_t merge_ns = 600'000'000'000;
-  double confirm = 0.90;
-  double suspect = 0.50;
-  double unexplained_prior = 1e-3;  // per job: the prior odds of "no faulty node"
-  SourceRef where;
-};
-
 // ---------------------------------------------------------------- hardware classes (A3)
 
 struct ParamSchema {
   std::string name;
   Type type;
+  AdaptiveId adaptive = kNone32;  // reads Op::kTable, not the folded constant
+};
+
+/// `adaptive NAME: T { from FEATURE quantile Q over D default X floor A ceiling B min_samples N }`:
+/// one for each adaptive parameter; a profile may override fields (AdaptiveSettings).
+struct AdaptivePlan {
+  std::string name;
+  ParamId param = kNone32;
+  FeatureId feature = kNone32;
+  SourceRef where;
+};
+struct AdaptiveSettings {
+  double quantile = 0.999;  // of the healthy entities of the class; (0, 1)
+  int64_t window_ns = 0;    // half-life of what the sketch remembers
+  double initial = 0;       // `default`: until min_samples are in
+  double floor = 0;
+  double ceiling = 0;
+  uint64_t min_samples = 200;
+  SourceRef where;  // the line that set the last of them
 };
 
 struct ClassPlan {
@@ -383,6 +357,7 @@ struct ClassPlan {
   std::vector<uint64_t> params;        // [ParamId] bits in the slot form of the parameter
   std::vector<uint8_t> params_known;   // [ParamId]
   std::vector<SourceRef> param_where;  // [ParamId] the line that set it
+  std::vector<AdaptiveSettings> adaptive;  // [AdaptiveId]
   SourceRef where;
 };
 

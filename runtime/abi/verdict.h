@@ -39,8 +39,10 @@ struct Contribution {
   std::optional<double> limit;
   std::string limit_origin;
   double p = 0;
-  double leak = 0;  // probability in this window
-  SourceRef rule;   // the edge
+  double leak = 0;          // probability in this window
+  std::string leak_origin;  // "author", "class hw.h100, 41000 h", "node n3, shrunk", "model"
+  double multiplier = 1;    // of the model's calibration layer; `nats` holds it already
+  SourceRef rule;           // the edge
   SourceRef signal_where;
   std::vector<EventRefText> events;
 };
@@ -49,6 +51,14 @@ struct ExplainedAway {
   std::string signal;
   std::string entity;
   std::string by;  // the parent signal or hypothesis that accounts for it
+  double nats_lost = 0;
+};
+
+/// A firing that counts for nothing, with the reason (attribution.md section 6).
+struct Suppressed {
+  std::string signal;
+  std::string entity;
+  std::string by;  // "maintenance", "suppress lab_noise: burn-in racks", "mask tor_switch on t1"
   double nats_lost = 0;
 };
 
@@ -72,7 +82,10 @@ struct Hypothesis {
   double log_odds_nats = 0;      // prior_nats + sum of contributions
   int64_t onset_ns = kNoTimeNs;  // the onset that explains the evidence best
   std::vector<Contribution> contributions;
+  double hazard = 1;          // of the node's own history; prior_nats holds it
+  std::string hazard_origin;  // "2 confirmed faults in 9 days", "" = no history
   std::vector<ExplainedAway> explained_away;
+  std::vector<Suppressed> suppressed;
   std::vector<Unobserved> unobserved;
 };
 
@@ -88,6 +101,7 @@ struct NodeProbability {
 struct Counterfactual {
   std::vector<std::string> without;  // "xid_48 on n3/5"
   std::string answer;                // what the verdict would be then
+  bool exact = true;                 // no smaller set does it (all were tried)
 };
 
 enum class Answer : uint8_t { kNodes, kExternal, kNone, kUndetermined };
@@ -105,6 +119,9 @@ struct Verdict {
   std::string opened_by;                // the trigger signal or kind
   std::vector<std::string> pack_names;  // "std.nvidia 1.0.0"
   std::string pack_sha256;
+  std::string model_sha256;                  // empty: no model
+  uint64_t table_version = 0;                // of thresholds and benign rates
+  std::vector<std::string> baseline_shifts;  // "class hw.h100 moved at ..: pcie.aer_corr x4"
   std::string engine;
   Answer answer = Answer::kUndetermined;
   std::string level;                   // confirmed | suspected | external | none | undetermined

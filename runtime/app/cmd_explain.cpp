@@ -1,4 +1,4 @@
-// `reflex explain`: one verdict of a verdict file as text, Markdown or JSON.
+// `reflex explain`: one verdict of a verdict file as text, page, Markdown or JSON; or why not.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,7 +8,8 @@
 
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
-#include "runtime/attribution/explain.h"
+#include "runtime/app/why_not.h"
+#include "runtime/explain/explain.h"
 
 namespace reflex::app {
 namespace {
@@ -18,6 +19,7 @@ struct ExplainFlags {
   std::string which;
   std::string as = "text";
   bool all = false;
+  WhyNotFlags why_not;
 };
 
 bool is_wanted(const abi::Verdict& verdict, const std::string& which) {
@@ -26,17 +28,30 @@ bool is_wanted(const abi::Verdict& verdict, const std::string& which) {
 
 void print(const abi::Verdict& verdict, const ExplainFlags& flags, const CommonFlags& common) {
   if (flags.as == "table") {
-    fmt::print("{}\n", attribution::to_table_row(verdict, common.color_on(STDOUT_FILENO)));
+    fmt::print("{}\n", explain::to_table_row(verdict, common.color_on(STDOUT_FILENO)));
   } else if (flags.as == "markdown") {
-    fmt::print("{}", attribution::to_markdown(verdict));
+    fmt::print("{}", explain::to_markdown(verdict));
+  } else if (flags.as == "html") {
+    fmt::print("{}", explain::to_html(verdict));
+  } else if (flags.as == "full") {
+    fmt::print("{}", explain::to_text(verdict, common.color_on(STDOUT_FILENO)));
   } else if (flags.as == "json" || common.format == "json") {
-    fmt::print("{}\n", attribution::to_json(verdict, false));
+    fmt::print("{}\n", explain::to_json(verdict, false));
   } else {
-    fmt::print("{}", attribution::to_text(verdict, common.color_on(STDOUT_FILENO)));
+    fmt::print("{}", explain::to_brief(verdict, common.color_on(STDOUT_FILENO)));
   }
 }
 
 int run(const ExplainFlags& flags, const CommonFlags& common) {
+  if (!flags.why_not.subject.empty()) return why_not(flags.why_not, common);
+  if (flags.file.empty()) {
+    print_error(common, "give a verdict file, or --why-not NODE|SIGNAL");
+    return kUsage;
+  }
+  if (flags.as == "html" && flags.all) {
+    print_error(common, "--as html makes one page of one verdict; --all makes many");
+    return kUsage;
+  }
   std::ifstream file;
   if (flags.file != "-") {
     file.open(flags.file);
@@ -47,7 +62,7 @@ int run(const ExplainFlags& flags, const CommonFlags& common) {
   }
   std::istream& in = flags.file == "-" ? std::cin : file;
   if (flags.as == "table") {
-    fmt::print("{}\n", attribution::table_header(common.color_on(STDOUT_FILENO)));
+    fmt::print("{}\n", explain::table_header(common.color_on(STDOUT_FILENO)));
   }
   std::optional<abi::Verdict> last;
   std::string line;
@@ -56,7 +71,7 @@ int run(const ExplainFlags& flags, const CommonFlags& common) {
   while (std::getline(in, line)) {
     ++number;
     if (line.empty()) continue;
-    auto verdict = attribution::from_json(line);
+    auto verdict = explain::from_json(line);
     if (!verdict.ok()) {
       print_error(common, fmt::format("{}:{}: {}", flags.file, number, verdict.error().message));
       return kUsage;
@@ -83,12 +98,23 @@ int run(const ExplainFlags& flags, const CommonFlags& common) {
 Command add_explain(CLI::App& app, const CommonFlags& common) {
   auto flags = std::make_shared<ExplainFlags>();
   auto* sub = app.add_subcommand("explain", "explain one verdict of a verdict file");
-  sub->add_option("file", flags->file, "verdict NDJSON as `run` wrote it; - is standard input")
-      ->required();
+  sub->add_option("file", flags->file, "verdict NDJSON as `run` wrote it; - is standard input");
   sub->add_option("which", flags->which, "verdict id, incident id or job (default: the last)");
-  sub->add_option("--as", flags->as, "text, markdown, json or table")
-      ->check(CLI::IsMember({"text", "markdown", "json", "table"}));
+  sub->add_option(
+         "--as", flags->as,
+         "text (for the engineer on call), full (every number), html, markdown, json, table")
+      ->check(CLI::IsMember({"text", "full", "html", "markdown", "json", "table"}));
   sub->add_flag("--all", flags->all, "every final verdict");
+  auto& w = flags->why_not;
+  sub->add_option("--why-not", w.subject,
+                  "why this node is not named, or why this signal did not fire; needs --pack, "
+                  "--events");
+  sub->add_option("--pack", w.load.packs, "pack folders or .rfx files (--why-not)");
+  sub->add_option("--profiles", w.load.profiles, "hardware profiles (--why-not)");
+  sub->add_option("--events", w.events, "NDJSON files (--why-not)");
+  sub->add_option("--inventory", w.inventories, "nodes, labels and jobs (--why-not)");
+  sub->add_option("--on", w.on, "--why-not SIGNAL: only on this node");
+  sub->add_option("--at", w.at, "--why-not: as of this time (RFC 3339)");
   return [sub, flags, &common] { return sub->parsed() ? run(*flags, common) : -1; };
 }
 

@@ -6,66 +6,34 @@
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 
 #include "runtime/app/commands.h"
+#include "runtime/app/input_options.h"
 #include "runtime/app/load_packs.h"
-#include "runtime/attribution/explain.h"
+#include "runtime/explain/explain.h"
 #include "runtime/base/time.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/inventory.h"
 #include "runtime/engine/pipeline.h"
+#include "runtime/learn/model_file.h"
 
 namespace reflex::app {
 namespace {
 
 struct RunFlags {
-  LoadRequest load;
-  std::vector<std::string> inventories;
-  std::vector<std::string> events;
-  std::vector<std::string> logs;
+  InputFlags input;
+  std::string model;
   std::string output;
   std::string rejects;
   std::string revisions = "all";
   std::string until;
   std::string as_of;
   std::string speed = "max";
-  std::string tz;
   std::string fail_on;
-  unsigned threads = 1;
-  size_t batch = 4096;
-  int year = 0;
   bool timings = false;
   bool no_progress = false;
 };
-
-/// Refuses what would lose data: an output that is one of the inputs, an input given twice.
-Status check_files(const RunFlags& flags) {
-  std::vector<std::string> inputs = flags.events;
-  for (const auto& log : flags.logs) inputs.push_back(log.substr(log.find('=') + 1));
-  const size_t streams = inputs.size();
-  inputs.insert(inputs.end(), flags.inventories.begin(), flags.inventories.end());
-  inputs.insert(inputs.end(), flags.load.packs.begin(), flags.load.packs.end());
-  const auto same = [](const std::string& a, const std::string& b) {
-    std::error_code none;
-    return a == b || std::filesystem::equivalent(a, b, none);
-  };
-  for (size_t i = 0; i < streams; ++i) {
-    for (size_t j = i + 1; j < streams; ++j) {
-      if (same(inputs[i], inputs[j])) return Error{fmt::format("{} is given twice", inputs[j])};
-    }
-  }
-  for (const std::string& output : {flags.output, flags.rejects}) {
-    if (output.empty()) continue;
-    for (const auto& input : inputs) {
-      if (same(output, input)) {
-        return Error{fmt::format("{} is an input; writing to it would destroy it", output)};
-      }
-    }
-  }
-  return ok_status();
-}
 
 /// Where verdicts go: a file, stdout as NDJSON, or a table on a terminal.
 class Output {
@@ -97,11 +65,11 @@ class Output {
     std::string line;
     if (table_) {
       const bool color = common_.color_on(STDOUT_FILENO);
-      if (!header_done_) line = attribution::table_header(color) + "\n";
+      if (!header_done_) line = explain::table_header(color) + "\n";
       header_done_ = true;
-      line += attribution::to_table_row(verdict, color) + "\n";
+      line += explain::to_table_row(verdict, color) + "\n";
     } else {
-      line = attribution::to_json(verdict, flags_.timings) + "\n";
+      line = explain::to_json(verdict, flags_.timings) + "\n";
     }
     if (std::fwrite(line.data(), 1, line.size(), file_) != line.size()) failed_ = true;
   }
@@ -133,49 +101,10 @@ class Output {
   std::map<std::string, size_t> by_level_;
 };
 
-/// A bar on stderr for input that takes longer than a moment; nothing when stderr is no terminal.
-class ProgressBar {
- public:
-  explicit ProgressBar(bool on) : on_(on), started_(Clock::now()), last_(started_) {}
-  void show(const engine::Progress& progress) {
-    const auto now = Clock::now();
-    if (!on_ || now - last_ < std::chrono::milliseconds(200)) return;
-    last_ = now;
-    const double s = std::chrono::duration<double>(now - started_).count();
-    const double share = progress.bytes_total > 0 ? static_cast<double>(progress.bytes_read) /
-                                                        static_cast<double>(progress.bytes_total)
-                                                  : 0;
-    fmt::print(stderr, "\r{:3.0f} %  {:.2f} M events  {:.2f} M/s   ", share * 100,
-               static_cast<double>(progress.events) / 1e6,
-               static_cast<double>(progress.events) / 1e6 / s);
-    shown_ = true;
-  }
-  void clear() {
-    if (shown_) fmt::print(stderr, "\r{:60}\r", "");
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  bool on_;
-  bool shown_ = false;
-  Clock::time_point started_;
-  Clock::time_point last_;
-};
-
-Result<engine::PipelineOptions> pipeline_options(const RunFlags& flags,
-                                                 const abi::CompiledPack& pack) {
-  engine::PipelineOptions o;
-  o.events = flags.events;
-  o.threads = flags.threads;
-  o.batch_events = flags.batch;
-  if (flags.batch < 64) o.chunk_bytes = 4096;  // small batches are asked for to see every step
-  for (const auto& log : flags.logs) {
-    const size_t eq = log.find('=');
-    if (eq == std::string::npos || eq == 0 || eq + 1 == log.size()) {
-      return Error{fmt::format("--log wants NODE=FILE, got '{}'", log)};
-    }
-    o.logs.push_back({log.substr(0, eq), log.substr(eq + 1)});
-  }
+Result<engine::PipelineOptions> run_options(const RunFlags& flags, const abi::CompiledPack& pack) {
+  auto options = pipeline_options(flags.input);
+  if (!options.ok()) return options;
+  engine::PipelineOptions& o = options.value();
   if (!flags.until.empty()) {
     const auto t = parse_rfc3339(flags.until);
     if (!t) return Error{fmt::format("--until: '{}' is not an RFC 3339 time", flags.until)};
@@ -193,14 +122,7 @@ Result<engine::PipelineOptions> pipeline_options(const RunFlags& flags,
       return Error{fmt::format("--speed: '{}' is neither 'max' nor like '10x'", flags.speed)};
     }
   }
-  if (!flags.tz.empty()) {
-    const auto t = parse_rfc3339("1970-01-02T00:00:00" + flags.tz);
-    if (!t) return Error{fmt::format("--tz: '{}' is not like '+01:00' or 'Z'", flags.tz)};
-    o.log_options.utc_offset_ns = kNsPerDay - t->ns;
-  }
-  o.log_options.year = flags.year;
-  o.year_given = flags.year != 0;
-  return o;
+  return options;
 }
 
 std::string rejects_text(const stream::IngestCounters& counters) {
@@ -269,11 +191,11 @@ class Runner {
       : flags_(flags), common_(common), output_(flags, common) {}
 
   int run() {
-    if (flags_.events.empty() && flags_.logs.empty()) {
+    if (flags_.input.events.empty() && flags_.input.logs.empty()) {
       print_error(common_, "nothing to read: give --events FILE or --log NODE=FILE");
       return kUsage;
     }
-    Loaded loaded = load_packs(flags_.load, common_);
+    Loaded loaded = load_packs(flags_.input.load, common_);
     if (loaded.exit_code != kOk) return loaded.exit_code;
     pack_ = loaded.compilation->pack;
     if (const int code = prepare(); code != kOk) return code;
@@ -287,14 +209,21 @@ class Runner {
   }
 
   int prepare() {
-    if (auto status = check_files(flags_); !status.ok()) return fail(status.error());
+    if (auto status = check_files(flags_.input, {flags_.output, flags_.rejects}); !status.ok()) {
+      return fail(status.error());
+    }
     if (auto status = output_.open(); !status.ok()) return fail(status.error());
     if (!flags_.rejects.empty()) {
       rejects_.reset(std::fopen(flags_.rejects.c_str(), "w"));
       if (!rejects_) return fail(Error{fmt::format("cannot write {}", flags_.rejects)});
     }
     engine::EngineOptions options;
-    options.threads = flags_.threads;
+    options.threads = flags_.input.threads;
+    if (!flags_.model.empty()) {
+      auto model = learn::load_model(flags_.model, *pack_);
+      if (!model.ok()) return fail(model.error());
+      options.model = std::make_shared<const abi::Model>(std::move(model).value());
+    }
     engine::EngineSinks sinks;
     sinks.verdict = [this](abi::Verdict&& v) {
       v.latency_ms = std::chrono::duration<double, std::milli>(Clock::now() - chunk_began_).count();
@@ -303,7 +232,7 @@ class Runner {
     auto created = engine::Engine::create(pack_, options, std::move(sinks));
     if (!created.ok()) return fail(created.error());
     engine_ = std::move(created).value();
-    for (const auto& path : flags_.inventories) {
+    for (const auto& path : flags_.input.inventories) {
       auto summary = engine::load_inventory(path, *pack_->symbols, engine_->topology());
       if (!summary.ok()) return fail(summary.error());
       for (const auto& warning : summary.value().warnings) logger_->warn("{}: {}", path, warning);
@@ -323,7 +252,7 @@ class Runner {
   }
 
   int read() {
-    auto options = pipeline_options(flags_, *pack_);
+    auto options = run_options(flags_, *pack_);
     if (!options.ok()) return fail(options.error());
     ProgressBar bar(!flags_.no_progress && !common_.quiet && isatty(STDERR_FILENO) != 0 &&
                     !output_.is_table());
@@ -375,13 +304,8 @@ class Runner {
 Command add_run(CLI::App& app, const CommonFlags& common) {
   auto flags = std::make_shared<RunFlags>();
   auto* sub = app.add_subcommand("run", "read events and logs, write verdicts (NDJSON)");
-  sub->add_option("packs", flags->load.packs, "pack folders or .rfx files")->required();
-  sub->add_option("--profiles", flags->load.profiles,
-                  "hardware profiles (default: hwprofiles/ near the packs)");
-  sub->add_option("--inventory", flags->inventories, "nodes, labels and jobs (JSON)");
-  sub->add_option("--events", flags->events,
-                  "NDJSON files, also .gz and .zst; - is standard input");
-  sub->add_option("--log", flags->logs, "NODE=FILE: raw log text of one node");
+  add_input_options(*sub, flags->input);
+  sub->add_option("--model", flags->model, "learned numbers (`reflex learn`)");
   sub->add_option("-o,--output", flags->output, "write verdicts to this file");
   sub->add_option("--rejects", flags->rejects, "write a sample of rejected lines to this file");
   sub->add_option("--revisions", flags->revisions, "all or final")
@@ -389,14 +313,8 @@ Command add_run(CLI::App& app, const CommonFlags& common) {
   sub->add_option("--until", flags->until, "evaluate events up to this time (RFC 3339)");
   sub->add_option("--as-of", flags->as_of, "the wall clock that `future_skew` is held against");
   sub->add_option("--speed", flags->speed, "max, or 10x: pace by event time");
-  sub->add_option("--threads", flags->threads, "shards and decoders")->check(CLI::Range(1, 64));
-  sub->add_option("--batch", flags->batch, "events per step")->check(CLI::Range(1, 1 << 20));
-  sub->add_option("--year", flags->year, "year of log stamps without one");
-  sub->add_option("--tz", flags->tz, "zone of log stamps without one, like +01:00");
   sub->add_option("--fail-on", flags->fail_on, "verdict: exit 1 when any verdict is not 'none'")
       ->check(CLI::IsMember({"verdict"}));
-  sub->add_option("--backend", flags->load.backend, "jit or interp")
-      ->check(CLI::IsMember({"jit", "interp"}));
   sub->add_flag("--timings", flags->timings, "add the wall-clock `timing` object to verdicts");
   sub->add_flag("--no-progress", flags->no_progress, "no progress line on stderr");
   return [sub, flags, &common] { return sub->parsed() ? Runner(*flags, common).run() : -1; };

@@ -25,7 +25,11 @@ using Command = std::function<int()>;
 Command add_check(CLI::App& app, const CommonFlags& common);
 Command add_test(CLI::App& app, const CommonFlags& common);
 Command add_run(CLI::App& app, const CommonFlags& common);
+Command add_learn(CLI::App& app, const CommonFlags& common);
+Command add_backtest(CLI::App& app, const CommonFlags& common);
+Command add_feedback(CLI::App& app, const CommonFlags& common);
 Command add_explain(CLI::App& app, const CommonFlags& common);
+Command add_anonymize(CLI::App& app, const CommonFlags& common);
 Command add_help_id(CLI::App& app, const CommonFlags& common);
 Command add_schema(CLI::App& app, const CommonFlags& common);
 

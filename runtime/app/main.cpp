@@ -30,9 +30,11 @@ int run(int argc, char** argv) {
                                    REFLEX_LLVM_VERSION));
   app.require_subcommand(1);
   app.fallthrough();  // common flags may stand after the command too
-  const std::vector<Command> commands = {add_check(app, common),   add_test(app, common),
-                                         add_run(app, common),     add_explain(app, common),
-                                         add_help_id(app, common), add_schema(app, common)};
+  const std::vector<Command> commands = {add_check(app, common),    add_test(app, common),
+                                         add_run(app, common),      add_explain(app, common),
+                                         add_help_id(app, common),  add_schema(app, common),
+                                         add_anonymize(app, common), add_learn(app, common),
+                                         add_backtest(app, common), add_feedback(app, common)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

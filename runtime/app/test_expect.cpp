@@ -8,7 +8,7 @@
 
 #include "runtime/abi/gpu_address.h"
 #include "runtime/app/test_script.h"
-#include "runtime/attribution/explain.h"
+#include "runtime/explain/explain.h"
 #include "runtime/base/time.h"
 
 namespace reflex::app {
@@ -395,7 +395,7 @@ std::string timeline(const abi::CompiledPack& pack, const Observed& observed) {
     text += fmt::format("    {} trigger(s) on nodes without a job\n", observed.unplaced);
   }
   for (const auto& v : observed.verdicts) {
-    if (v.final_revision) text += attribution::to_text(v, false);
+    if (v.final_revision) text += explain::to_text(v, false);
   }
   return text;
 }

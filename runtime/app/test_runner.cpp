@@ -10,7 +10,7 @@
 
 #include "runtime/app/test_expect.h"
 #include "runtime/app/test_script.h"
-#include "runtime/attribution/explain.h"
+#include "runtime/explain/explain.h"
 #include "runtime/engine/engine.h"
 #include "runtime/stream/log_decoder.h"
 #include "runtime/stream/reorder.h"
@@ -171,7 +171,7 @@ std::string fingerprint(const abi::CompiledPack& pack, const Observed& observed)
     text += fmt::format("{} {} {} {} {}\n", f.ts_ns, pack.signals[f.signal].name,
                         entity_text(pack, f.entity), static_cast<int>(f.change), f.onset_ns);
   }
-  for (const auto& v : observed.verdicts) text += attribution::to_json(v, false) + "\n";
+  for (const auto& v : observed.verdicts) text += explain::to_json(v, false) + "\n";
   return text;
 }
 

@@ -35,11 +35,25 @@ class GraphOfPack final : public Graph {
     v.level = r.level;
     v.culprits = r.culprits;
     v.external = r.external;
+    if (input.model) v.model_sha256 = input.model->sha256;
+    if (input.tables) v.table_version = input.tables->version();
     for (const auto& row : field.rows()) v.job_node_count += row.view->in_job ? 1 : 0;
     list_hypotheses(r, scorer, listed, v);
     list_nodes(field, r, scorer, v);
     if (input.counterfactual) v.counterfactual = counterfactuals(*pack_, graph_, field, scorer, r);
     return v;
+  }
+
+  Dossier dossier(const Input& input) const override {
+    RFX_CHECK(input.plan != nullptr && input.observed != nullptr);
+    const EvidenceField field(*pack_, graph_, input, {});
+    Scorer scorer(field, graph_);
+    Dossier out;
+    for (Candidate& c : hypotheses(field, graph_)) {
+      scorer.evaluate(c);
+      out.hypotheses.push_back(scorer.numbers_of(c));
+    }
+    return out;
   }
 
   int64_t lookback_ns(abi::SignalId signal) const override { return lookback_[signal]; }
@@ -90,9 +104,11 @@ class GraphOfPack final : public Graph {
       abi::NodeProbability n;
       n.node = std::string(field.rows()[rows[i]].name);
       n.p = p;
-      if (p >= field.input().plan->confirm)
+      const abi::DecisionLevels levels =
+          field.numbers().levels(field.rows()[rows[i]].view->hw_class);
+      if (p >= levels.confirm)
         n.level = "confirmed";
-      else if (p >= field.input().plan->suspect)
+      else if (p >= levels.suspect)
         n.level = "suspected";
       n.top_cause = pack_->causes[best.cause].name;
       n.top_entity = best.alike.empty() ? scorer.entity_text(best) : n.node;

@@ -6,11 +6,14 @@
 // term is total-over-job minus the candidate's own. 10,000-node jobs stay in milliseconds.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
+#include "runtime/abi/model.h"
+#include "runtime/abi/table.h"
 #include "runtime/abi/verdict.h"
 #include "runtime/base/result.h"
 
@@ -27,6 +30,11 @@ struct Evidence {
     abi::Value value;
     abi::Value limit;
     std::vector<abi::EventRef> events;
+    /// Graded counts: events by lead bin before Input::opened_ns (the last bin also holds what came
+    /// after it), since the node's last repair at most. One episode an entity.
+    std::array<uint16_t, abi::kLeadBins> lead_counts{};
+    /// Not empty: counts for nothing, for this reason ("maintenance", "suppress NAME: reason").
+    std::string suppressed_by;
   };
   std::vector<Episode> episodes;  // by onset
 };
@@ -36,8 +44,29 @@ struct NodeView {
   abi::ClassId hw_class = 0;
   SymbolId rack = kNoSymbol;
   SymbolId tor = kNoSymbol;
+  SymbolId pod = kNoSymbol;
+  SymbolId zone = kNoSymbol;
   bool in_job = true;   // false: a member of a rack/tor of the job, for external causes
-  double hazard = 1.0;  // of the node's own confirmed history (section 3)
+  double hazard = 1.0;  // of the node's own history (section 3), all faults
+  std::string hazard_origin;
+  int64_t repaired_ns = kNoTimeNs;  // last repair before the opening: graded counts begin there
+};
+
+/// A node's hazard for one fault, where it differs from NodeView::hazard.
+struct CauseHazard {
+  SymbolId node = kNoSymbol;
+  abi::CauseId cause = 0;
+  double factor = 1.0;  // in place of NodeView::hazard
+};
+
+/// Parts that can be left out, to see what each is worth. All on by default.
+struct Switches {
+  bool history = true;       // hazards
+  bool explain_away = true;  // observed parent signals
+  bool common_mode = true;   // masks, and the job-relative leak of own signals
+  bool shared_fate = true;   // members of a group share one hidden level (README 5)
+  bool synergies = true;
+  bool ailing = true;  // a node may be degrading for another reason (README 8)
 };
 
 /// Everything about one incident that the mathematics needs.
@@ -51,10 +80,59 @@ struct Input {
   /// Whether the source of `signal` on `node` reports. Never null.
   bool (*observed)(const void* state, abi::SignalId signal, SymbolId node) = nullptr;
   const void* observed_state = nullptr;
+  std::vector<CauseHazard> cause_hazards;  // sorted by (node, cause)
+  /// Benign rates measured at run time; null: the authors' leaks.
+  std::shared_ptr<const abi::TableSnapshot> tables;
+  /// Learned numbers; null: the authors'. Outlives the call.
+  const abi::Model* model = nullptr;
+  Switches switches;
   uint32_t hypotheses_max = 10;  // how many are listed in the verdict
   /// The counterfactual costs more than all the rest: leave it out to only see the answer.
   bool counterfactual = true;
 };
+
+/// One hypothesis of an incident as numbers: what learning and baselines work on.
+///
+/// `nats` is before multiplier and temperature. One member (own, or an entity without a node):
+///   nats = log(1 - p + p * exp(log_ratio))   when it fired,
+///   nats = log(1 - p * silent_share * (1 - R0)) when silent; R0 = 0 for a binary signal.
+/// A group: nats = latent sum over members (latent.h) + background; term_nats() does both for
+/// another p, exactly for one member and with the members' mean ratio for a group.
+/// Terms of edges with `weight` do not depend on p. log_odds of a hypothesis = (prior_nats +
+/// sum of multiplier * nats) / temperature.
+struct DossierTerm {
+  uint32_t edge = 0;  // index into CompiledPack::edges; kNone32: a synergy, or ailing elsewhere
+  uint32_t synergy = abi::kNone32;
+  double nats = 0;       // with the author's (or the model's) numbers, before multiplier
+  double leak = 0;       // benign chance in the window (mean over the fired members)
+  uint32_t members = 0;  // fired or observed
+  uint32_t fired = 0;
+  uint32_t unobserved = 0;
+  bool explained = false;  // observed parents or masks took most of it
+  bool group = false;      // a term over a group of nodes
+  double p = 0;            // strength behind `nats`
+  double log_ratio = 0;    // log P(seen | active) / P(seen | benign), mean of the fired members
+  double silent_ratio = 0; // the same ratio (not its log) of a silent member, open windows too
+  double background = 0;   // group: what a benign storm takes off, within `nats`
+  bool ailing = false;     // "ailing for another reason": edge and synergy are kNone32
+};
+struct DossierHypothesis {
+  abi::CauseId cause = 0;
+  SymbolId node = kNoSymbol;  // kNoSymbol: an external cause of no node
+  abi::EntityKey entity;
+  abi::ClassId hw_class = 0;
+  uint32_t alike = 0;  // stands for so many further nodes without own evidence
+  double prior_nats = 0;
+  double hazard = 1;
+  int64_t onset_ns = kNoTimeNs;
+  double log_odds_nats = 0;
+  std::vector<DossierTerm> terms;
+};
+struct Dossier {
+  std::vector<DossierHypothesis> hypotheses;  // every one that was weighed; "none" is 0 nats
+};
+/// The weight of `term` if its edge had strength `p`; terms without an edge keep theirs.
+double term_nats(const DossierTerm& term, double p);
 
 /// The graph of one pack set: built once, used by every verdict.
 class Graph {
@@ -64,6 +142,8 @@ class Graph {
   virtual ~Graph() = default;
   /// Fills everything of the verdict but identity (id, incident, revision, pack, engine).
   [[nodiscard]] virtual abi::Verdict attribute(const Input& input) const = 0;
+  /// The hypotheses of an incident, each at its best onset, before any culprit is accepted.
+  [[nodiscard]] virtual Dossier dossier(const Input& input) const = 0;
   /// How far back before an incident's opening a firing can matter.
   [[nodiscard]] virtual int64_t lookback_ns(abi::SignalId signal) const = 0;
   /// How long after the opening a firing can matter.

@@ -12,40 +12,10 @@ namespace {
 
 // Why: an event signal holds for an hour unless its author says otherwise (SYNTAX 8).
 constexpr int64_t kDefaultHoldsNs = kNsPerHour;
-// Why: a window shorter than a minute would make any leak vanish and one stray line a proof.
-constexpr double kLeakWindowMinHours = 1.0 / 60.0;
-// Why: documented default for a signal without a stated leak.
-constexpr double kDefaultLeakPerHour = 1e-3;
-// Why: keeps log(1 - p) and log(P1 / P0) finite whatever a pack says.
-constexpr double kProbabilityMax = 0.9999;
-constexpr double kLeakMin = 1e-12;
-
 bool is_integer_key(std::string_view name) { return name == "link" || name == "rank"; }
 bool is_gpu_key(std::string_view name) { return name == "gpu" || name == "gpu_index"; }
 
 }  // namespace
-
-double leak_of(const abi::CompiledPack& pack, const abi::EdgePlan& edge) {
-  const abi::SignalPlan& s = pack.signals[edge.to];
-  if (s.leak_per_hour <= 0 && s.leak_probability > 0) {
-    return std::clamp(s.leak_probability, kLeakMin, kProbabilityMax);
-  }
-  const double rate = s.leak_per_hour > 0 ? s.leak_per_hour : kDefaultLeakPerHour;
-  const double span = static_cast<double>(edge.lag_hi_ns) - static_cast<double>(edge.lag_lo_ns);
-  const double hours = std::max(span / static_cast<double>(kNsPerHour), kLeakWindowMinHours);
-  return std::clamp(-std::expm1(-rate * hours), kLeakMin, kProbabilityMax);
-}
-
-double strength_of(const abi::CompiledPack& pack, const abi::EdgePlan& edge, abi::ClassId c) {
-  if (edge.has_weight) {
-    // The strength that gives this weight at this leak: P1 = leak * e^w.
-    const double leak = leak_of(pack, edge);
-    const double fires = std::min(kProbabilityMax, leak * std::exp(edge.weight_nats));
-    return std::clamp((fires - leak) / (1 - leak), 0.0, kProbabilityMax);
-  }
-  const double p = c < edge.class_p.size() ? edge.class_p[c] : edge.p;
-  return std::clamp(p, 0.0, kProbabilityMax);
-}
 
 EvidenceField::EvidenceField(const abi::CompiledPack& pack, const CauseGraph& graph,
                              const Input& input, const std::vector<uint8_t>& skip,
@@ -60,14 +30,21 @@ EvidenceField::EvidenceField(const abi::CompiledPack& pack, const CauseGraph& gr
     rows_ = same_nodes->rows_;
     row_of_symbol_ = same_nodes->row_of_symbol_;
     observed_ = same_nodes->observed_;
+    numbers_ = same_nodes->numbers_;
   } else {
     add_rows();
     observed_ = std::make_shared<Observed>();
     observed_->on_row.assign(signals_.size() * rows_.size(), 0);
     observed_->on_any.assign(signals_.size(), 0);
+    numbers_ = std::make_shared<Numbers>(pack, input);
   }
+  for (const Row& r : rows_) job_size_ += r.view->in_job ? 1 : 0;
+  fired_in_job_.assign(pack.edges.size(), -1);
+  votes_in_job_.assign(signals_.size(), -1);
+  silent_log_a_.resize(signals_.size());
   add_spans(skip);
-  add_parents(graph);
+  if (input.switches.explain_away) add_parents(graph);
+  if (input.switches.common_mode) add_masks();
 }
 
 void EvidenceField::add_rows() {
@@ -150,8 +127,12 @@ void EvidenceField::add_spans(const std::vector<uint8_t>& skip) {
     for (uint32_t k = 0; k < ev.episodes.size(); ++k) {
       const Evidence::Episode& e = ev.episodes[k];
       if (e.onset_ns > input_.now_ns) continue;
+      if (!e.suppressed_by.empty()) {
+        held_.push_back({ev.signal, row, i, k});
+        continue;
+      }
       signals_[ev.signal].spans.push_back(
-          {e.onset_ns, std::max(e.onset_ns, e.end_ns - holds), 1, row, i, k});
+          {e.onset_ns, std::max(e.onset_ns, e.end_ns - holds), 1, row, i, k, abi::kNone32});
     }
   }
   std::vector<bool> is_parent(signals_.size(), false);
@@ -283,7 +264,7 @@ void EvidenceField::add_parents(const CauseGraph& graph) {
           child.node == kNoNode ? abi::ClassId{0} : rows_[child.node].view->hw_class;
       for (uint32_t edge : graph.parent_edges[v]) {
         const abi::EdgePlan& e = pack_.edges[edge];
-        if (active_parent(e, child)) child.survive *= 1 - strength_of(pack_, e, c);
+        if (active_parent(e, child)) child.survive *= 1 - strength(e, c);
       }
     }
   }

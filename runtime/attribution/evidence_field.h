@@ -8,6 +8,7 @@
 // Cost: O(E log E) for E episodes; observed() is asked at most once per (signal, node).
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "runtime/attribution/attribution.h"
 #include "runtime/attribution/cause_graph.h"
+#include "runtime/attribution/numbers.h"
 
 namespace reflex::attribution {
 
@@ -28,17 +30,13 @@ struct Span {
   uint32_t node = kNoNode;  // row; kNoNode for signals without a node key
   uint32_t evidence = 0;    // index into Input::evidence
   uint32_t episode = 0;
+  uint32_t mask = 0xffffffffu;  // index into CompiledPack::masks when common mode took part of it
 };
 
 /// Whether a span overlaps the lag window of a hypothesis that began at `t_ns`; bounds inside.
 inline bool in_window(const Span& s, const abi::EdgePlan& e, int64_t t_ns) {
   return s.onset_ns <= t_ns + e.lag_hi_ns && s.last_ns >= t_ns + e.lag_lo_ns;
 }
-
-/// Benign chance of the edge's signal in the edge's window.
-double leak_of(const abi::CompiledPack& pack, const abi::EdgePlan& edge);
-/// Strength of an edge towards a target of hardware class `c` (weights turned into strengths).
-double strength_of(const abi::CompiledPack& pack, const abi::EdgePlan& edge, abi::ClassId c);
 
 class EvidenceField {
  public:
@@ -53,6 +51,29 @@ class EvidenceField {
   [[nodiscard]] const std::vector<Row>& rows() const { return rows_; }
   [[nodiscard]] const Input& input() const { return input_; }
   [[nodiscard]] const abi::CompiledPack& pack() const { return pack_; }
+  [[nodiscard]] const Numbers& numbers() const { return *numbers_; }
+  [[nodiscard]] double strength(const abi::EdgePlan& e, abi::ClassId c) const {
+    return numbers_->strength(static_cast<uint32_t>(&e - pack_.edges.data()), c);
+  }
+  /// Nodes of the job with a span in the edge's window around the opening, for the job-relative
+  /// leak: what many nodes of the job show now says nothing about one of them.
+  [[nodiscard]] uint32_t fired_in_job(const abi::EdgePlan& e) const;
+  [[nodiscard]] uint32_t job_size() const { return job_size_; }
+  /// All votes of a `graded votes` signal in the job.
+  [[nodiscard]] unsigned votes_in_job(abi::SignalId signal) const;
+  /// log A of a graded signal on one row (kNoNode: of no node), with what it shows.
+  [[nodiscard]] double log_a(abi::SignalId signal, uint32_t row) const;
+  [[nodiscard]] double log_a(const Span& s) const;
+  /// Firings that count for nothing, with the reason.
+  struct Held {
+    abi::SignalId signal = 0;
+    uint32_t row = kNoNode;
+    uint32_t evidence = 0;
+    uint32_t episode = 0;
+  };
+  [[nodiscard]] const std::vector<Held>& held() const { return held_; }
+  /// "tor_switch on t1 (common mode: 11 of 12 members)".
+  [[nodiscard]] std::string mask_text(const Span& s) const;
   [[nodiscard]] uint32_t row_of(SymbolId node) const;
   /// All spans of a signal by (node, onset, entity).
   [[nodiscard]] std::span<const Span> spans(abi::SignalId signal) const;
@@ -95,6 +116,8 @@ class EvidenceField {
   void add_spans(const std::vector<uint8_t>& skip);
   void add_prefix(SignalSpans& s);
   void add_parents(const CauseGraph& graph);
+  void add_masks();
+  void apply_mask(uint32_t mask, const std::vector<uint32_t>& members);
   /// The span that makes parent edge `e` active for `child`; null when none does.
   [[nodiscard]] const Span* active_parent(const abi::EdgePlan& e, const Span& child) const;
   [[nodiscard]] const Span* parent_on(const abi::EdgePlan& e, const Span& child,
@@ -114,6 +137,18 @@ class EvidenceField {
   };
   std::shared_ptr<Observed> observed_;
   std::vector<SignalSpans> signals_;
+  std::shared_ptr<const Numbers> numbers_;
+  uint32_t job_size_ = 0;
+  std::vector<Held> held_;
+  struct MaskHit {
+    SymbolId group = kNoSymbol;
+    uint32_t hit = 0;
+    uint32_t members = 0;
+  };
+  std::map<std::pair<uint32_t, uint32_t>, MaskHit> mask_hits_;  // (mask, row)
+  mutable std::vector<int32_t> fired_in_job_;                   // [edge] -1: not asked
+  mutable std::vector<int32_t> votes_in_job_;                   // [signal]
+  mutable std::vector<std::vector<float>> silent_log_a_;        // [signal][row] NaN: not asked
 };
 
 }  // namespace reflex::attribution

@@ -9,11 +9,6 @@
 namespace reflex::attribution {
 namespace {
 
-// Why: an incident is explained by what began around it; a rate "per hour" counts one hour.
-constexpr double kExposureHours = 1.0;
-constexpr double kPriorMax = 0.5;
-constexpr double kPriorMin = 1e-15;
-
 class Maker {
  public:
   Maker(const EvidenceField& field, const CauseGraph& graph) : field_(field), graph_(graph) {}
@@ -34,15 +29,9 @@ class Maker {
   const std::vector<abi::EntityKind>& kinds() const { return field_.pack().entity_kinds; }
 
   double prior_nats(abi::CauseId c, uint32_t row) const {
-    const abi::CausePlan& plan = cause(c);
-    double prior = plan.prior * (plan.prior_unit == abi::RateUnit::kPerHour ? kExposureHours : 1);
-    if (row != kNoNode) {
-      const NodeView& v = *field_.rows()[row].view;
-      if (v.hw_class < plan.class_prior_scale.size()) prior *= plan.class_prior_scale[v.hw_class];
-      prior *= v.hazard;
-    }
-    const double none = std::clamp(field_.input().plan->unexplained_prior, kPriorMin, kPriorMax);
-    return round_nats(std::log(std::clamp(prior, kPriorMin, kPriorMax) / none));
+    const NodeView* view = row == kNoNode ? nullptr : field_.rows()[row].view;
+    const Numbers& numbers = field_.numbers();
+    return round_nats(numbers.prior_nats(c, view) / numbers.temperature());
   }
 
   void push(abi::CauseId c, uint32_t row, const abi::EntityKey& entity) {
@@ -100,6 +89,7 @@ class Maker {
     uint64_t hazard = 0;
     SymbolId rack = kNoSymbol;
     SymbolId tor = kNoSymbol;
+    int64_t repaired_ns = kNoTimeNs;  // within the longest window of a graded child
     std::vector<bool> observed;
     friend bool operator==(const Signature&, const Signature&) = default;
   };
@@ -130,9 +120,10 @@ class Maker {
         continue;
       }
       Signature s{v.hw_class,
-                  std::bit_cast<uint64_t>(v.hazard),
+                  std::bit_cast<uint64_t>(field_.numbers().hazard(c, v)),
                   places ? v.rack : kNoSymbol,
                   places ? v.tor : kNoSymbol,
+                  repaired_lately(v) ? v.repaired_ns : kNoTimeNs,
                   {}};
       for (abi::SignalId signal : children_) s.observed.push_back(field_.observed(signal, row));
       if (last >= signatures.size() || !(signatures[last] == s)) {
@@ -149,9 +140,17 @@ class Maker {
     }
   }
 
+  // "Ailing for another reason" looks at every graded signal of the node, not only the cause's own.
+  bool repaired_lately(const NodeView& v) const {
+    return v.repaired_ns != kNoTimeNs &&
+           field_.input().opened_ns - v.repaired_ns < field_.numbers().longest_window_ns();
+  }
+
   bool has_evidence(uint32_t row) const {
-    return std::any_of(children_.begin(), children_.end(),
-                       [&](abi::SignalId s) { return !field_.spans(s, row).empty(); });
+    const auto shows = [&](abi::SignalId s) { return !field_.spans(s, row).empty(); };
+    return std::any_of(children_.begin(), children_.end(), shows) ||
+           std::any_of(field_.numbers().graded_signals().begin(),
+                       field_.numbers().graded_signals().end(), shows);
   }
 
   abi::EntityKey node_entity(abi::CauseId c, uint32_t row) const {

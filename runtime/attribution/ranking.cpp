@@ -57,34 +57,58 @@ class Ranker {
     co_.assign(field_.rows().size(), 0);
     co_odds_.assign(field_.rows().size(), 0);
     if (r_.candidates.empty() || r_.candidates[0].log_odds <= 0) return;
-    // Why the shift: that something is wrong is what the first culprit explains; a further fault
-    // stands against "nothing more is wrong", whose prior odds are 1, not `unexplained`.
-    const double shift = std::log(plan().unexplained_prior);
-    const double bar = logit(plan().confirm) - shift;
-    // Residual odds never exceed the odds of a candidate: the rest cannot pass.
+    // Residual odds never exceed the odds of a candidate by more than this: the rest cannot pass.
     std::vector<Candidate> rivals;
     for (const Candidate& c : r_.candidates) {
-      if (c.row != kNoNode && c.row != r_.candidates[0].row && c.alike.empty() &&
-          c.log_odds > bar && scorer_.has_own_evidence(c)) {
+      if (names_node(c) && c.row != r_.candidates[0].row && c.alike.empty() &&
+          c.log_odds + shift(c) > bar(c) && scorer_.has_own_evidence(c)) {
         rivals.push_back(c);
       }
     }
     if (rivals.empty()) return;
     Scorer residual(field_, graph_, &scorer_);
     Candidate active = r_.candidates[0];
+    if (!names_node(active)) return;
     for (size_t round = 0; round < kCulpritsMax && !rivals.empty(); ++round) {
       residual.activate(active);
       for (Candidate& c : rivals) residual.evaluate(c);
       std::erase_if(rivals, [&](const Candidate& c) {
-        return c.log_odds <= bar || !residual.has_own_evidence(c);
+        return c.log_odds + shift(c) <= bar(c) || !residual.has_own_evidence(c);
       });
       if (rivals.empty()) break;
-      active = *std::min_element(rivals.begin(), rivals.end(),
-                                 [&](const auto& a, const auto& b) { return before(a, b); });
+      active = *std::min_element(rivals.begin(), rivals.end(), [&](const auto& a, const auto& b) {
+        const double of_a = a.log_odds + shift(a), of_b = b.log_odds + shift(b);
+        return of_a != of_b ? of_a > of_b : before(a, b);
+      });
       co_[active.row] = 1;
-      co_odds_[active.row] = active.log_odds + shift;
+      co_odds_[active.row] = active.log_odds + shift(active);
       std::erase_if(rivals, [&](const Candidate& c) { return c.row == active.row; });
     }
+  }
+
+  bool names_node(const Candidate& c) const {
+    return c.row != kNoNode && field_.pack().causes[c.cause].kind == abi::CauseKind::kFault;
+  }
+
+  // A neighbour of the first culprit (same switch or rack) that fails in the same way.
+  bool beside_first(const Candidate& c) const {
+    const Candidate& first = r_.candidates[0];
+    if (first.row == kNoNode || c.cause != first.cause) return false;
+    const NodeView& a = *field_.rows()[first.row].view;
+    const NodeView& b = *field_.rows()[c.row].view;
+    return (a.tor != kNoSymbol && a.tor == b.tor) || (a.rack != kNoSymbol && a.rack == b.rack);
+  }
+
+  // From residual log-odds against "nothing is wrong" to those of a further culprit. A neighbour
+  // with the same fault has prior odds of its own. Else: that something is wrong is what the first
+  // culprit explains; a further fault stands against "nothing more is wrong", whose prior odds
+  // are 1, not `unexplained`.
+  double shift(const Candidate& c) const {
+    if (beside_first(c)) return field_.numbers().co_culprit_nats() - c.prior_nats;
+    return std::log(plan().unexplained_prior);
+  }
+  double bar(const Candidate& c) const {
+    return logit(beside_first(c) ? std::max(plan().suspect, 0.5) : plan().confirm);
   }
 
   // exp(log_odds - top) summed from the largest, so that the sum does not depend on names.
@@ -117,7 +141,7 @@ class Ranker {
       const Candidate& c = r_.candidates[i];
       const size_t n = rivals_in(c);
       r_.p[i] = weight[i] / total * static_cast<double>(n);
-      if (c.row != kNoNode && r_.p[i] > 0) live.push_back(i);
+      if (names_node(c) && r_.p[i] > 0) live.push_back(i);
     }
     node_sums(live);
     co_culprits();
@@ -125,13 +149,13 @@ class Ranker {
 
   // How many of the nodes that the candidate stands for are not accepted further culprits.
   size_t rivals_in(const Candidate& c) const {
-    if (c.row == kNoNode) return 1;
+    if (!names_node(c)) return 1 + c.alike.size();
     size_t n = co_[c.row] ? 0 : 1;
     for (uint32_t row : c.alike) n += co_[row] ? 0 : 1;
     return n;
   }
 
-  bool is_co(const Candidate& c) const { return c.row != kNoNode && co_[c.row] && c.alike.empty(); }
+  bool is_co(const Candidate& c) const { return names_node(c) && co_[c.row] && c.alike.empty(); }
 
   // An accepted further culprit: its probability is that of its residual odds, split over its own
   // hypotheses by weight.
@@ -166,7 +190,7 @@ class Ranker {
     }
     for (uint32_t i = 0; i < r_.candidates.size(); ++i) {
       const Candidate& c = r_.candidates[i];
-      if (c.row == kNoNode) continue;
+      if (!names_node(c)) continue;
       const auto better = [&](uint32_t row) {
         uint32_t& best = r_.node_best[row];
         if (best == kNoNode || before(c, r_.candidates[best])) best = i;
@@ -191,14 +215,23 @@ class Ranker {
   void answer() {
     std::vector<uint32_t> confirmed, suspected;
     for (uint32_t row = 0; row < r_.node_p.size(); ++row) {
-      if (r_.node_p[row] < plan().suspect) continue;
-      if (!speaks_for(r_.candidates[r_.node_best[row]])) continue;
-      (r_.node_p[row] >= plan().confirm ? confirmed : suspected).push_back(row);
+      const abi::DecisionLevels levels = field_.numbers().levels(field_.rows()[row].view->hw_class);
+      if (r_.node_p[row] < levels.suspect) continue;
+      if (r_.node_best[row] == kNoNode || !speaks_for(r_.candidates[r_.node_best[row]])) continue;
+      // An accepted further culprit stands beside the first one, whatever its own level.
+      const bool firm = r_.node_p[row] >= levels.confirm || co_[row];
+      (firm ? confirmed : suspected).push_back(row);
+    }
+    const bool only_co = std::all_of(confirmed.begin(), confirmed.end(),
+                                     [&](uint32_t row) { return co_[row] != 0; });
+    if (only_co) {  // the first is only suspected: so are its companions
+      suspected.insert(suspected.end(), confirmed.begin(), confirmed.end());
+      confirmed.clear();
     }
     double best_external = 0;
     for (size_t i = 0; i < r_.candidates.size(); ++i) {
       const Candidate& c = r_.candidates[i];
-      if (c.row != kNoNode || r_.p[i] < plan().suspect || r_.p[i] <= best_external) continue;
+      if (names_node(c) || r_.p[i] < plan().suspect || r_.p[i] <= best_external) continue;
       if (!speaks_for(c)) continue;
       best_external = r_.p[i];
       const std::string entity = field_.entity_text(c.entity);

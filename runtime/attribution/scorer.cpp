@@ -29,13 +29,10 @@ bool shares_key(const abi::CompiledPack& pack, const abi::EdgePlan& e) {
 
 }  // namespace
 
-double round_nats(double nats) { return std::nearbyint(nats * 0x1p32) * 0x1p-32; }
-
 Scorer::Scorer(const EvidenceField& field, const CauseGraph& graph, const Scorer* known)
-    : field_(field), graph_(graph), pack_(field.pack()) {
+    : field_(field), graph_(graph), pack_(field.pack()), numbers_(field.numbers()) {
   last_table_.resize(pack_.edges.size());
   if (known) {
-    leaks_ = known->leaks_;
     shares_key_ = known->shares_key_;
     plain_fired_ = known->plain_fired_;
     plain_silent_ = known->plain_silent_;
@@ -45,7 +42,6 @@ Scorer::Scorer(const EvidenceField& field, const CauseGraph& graph, const Scorer
     return;
   }
   for (const abi::EdgePlan& e : pack_.edges) {
-    leaks_.push_back(leak_of(pack_, e));
     shares_key_.push_back(!e.from_signal && shares_key(pack_, e));
   }
   // Slot 0 is class 0, which entities without a node are scored with.
@@ -173,45 +169,79 @@ double Scorer::culprits_survive(const abi::EdgePlan& e, const Span& s) const {
       const Term& term = a->terms[i];
       if (term.edge->to != e.to || !in_window(s, *term.edge, a->candidate.onset_ns)) continue;
       if (!reaches(a->candidate, term, s)) continue;
-      survive *= 1 - strength_of(pack_, *term.edge, class_of(s.node));
+      survive *= 1 - field_.strength(*term.edge, class_of(s.node));
     }
   }
   return survive;
 }
 
-double Scorer::fired_nats(const abi::EdgePlan& e, const Span& s, double* lost) const {
-  const bool plain = s.survive == 1 && active_.empty();
+double Scorer::scaled(const abi::EdgePlan& e, double nats) const {
+  return round_nats(nats * numbers_.multiplier(e.to) / numbers_.temperature());
+}
+
+double Scorer::own_leak(const abi::EdgePlan& e, uint32_t row) const {
+  const auto edge = static_cast<uint32_t>(&e - pack_.edges.data());
+  const double leak = numbers_.leak(edge, row == kNoNode ? nullptr : field_.rows()[row].view);
+  if (!field_.input().switches.common_mode || row == kNoNode) return leak;
+  // Own and one other are a coincidence; from two others on it is what the job does.
+  const uint32_t fired = field_.fired_in_job(e);
+  if (fired < 3 || field_.job_size() < 4) return leak;
+  const double others = fired - 1.0;
+  return std::max(leak, (others + 0.3) / (field_.job_size() - 1.0 + 0.6));
+}
+
+double Scorer::fired_nats(const Term& term, const Span& s, double* lost) const {
+  const abi::EdgePlan& e = *term.edge;
+  const auto edge = static_cast<uint32_t>(&e - pack_.edges.data());
+  const bool own = term.reach == Term::Reach::kOwn;
+  const bool graded = numbers_.graded(e.to);
+  // Equal for all nodes of a class, unless their own history or the job's other nodes decide.
+  const bool plain = s.survive == 1 && active_.empty() && !graded && !own && !field_.input().tables;
   double& known = plain_fired_[plain_at(e, class_of(s.node))];
   if (plain && known == known) {
     *lost = 0;
     return known;
   }
-  const double leak = leaks_[static_cast<size_t>(&e - pack_.edges.data())];
-  const double p = strength_of(pack_, e, class_of(s.node));
-  const auto ratio = [&](double survive) {
-    const double nats = std::log((1 - (1 - leak) * survive * (1 - p)) / (1 - (1 - leak) * survive));
-    if (!e.has_weight) return nats;
-    return e.weight_nats <= 0 || survive == 1 ? e.weight_nats : std::min(nats, e.weight_nats);
+  const NodeView* view = s.node == kNoNode ? nullptr : field_.rows()[s.node].view;
+  const double p = field_.strength(e, class_of(s.node));
+  const double leak = graded ? 0 : own ? own_leak(e, s.node) : numbers_.leak(edge, view);
+  const double log_a = graded ? field_.log_a(s) : 0;
+  const auto weight = [&](double survive) {
+    const double ratio = graded ? numbers_.soft_ratio(e.to, log_a, survive)
+                                : numbers_.fired_ratio(edge, leak, survive);
+    const double nats = std::log(1 - p + p * ratio);
+    if (!e.has_weight) return scaled(e, nats);
+    const bool full = e.weight_nats <= 0 || survive == 1;
+    return scaled(e, full ? e.weight_nats : std::min(nats, e.weight_nats));
   };
   double survive = s.survive;
-  *lost = survive == 1 ? 0 : round_nats(ratio(1)) - round_nats(ratio(survive));
+  *lost = survive == 1 ? 0 : weight(1) - weight(survive);
   if (!active_.empty()) {
     const double culprits = culprits_survive(e, s);
     survive *= culprits;
     if (1 - culprits >= kExplainedShare * (1 - (1 - leak) * survive)) return 0;
   }
-  const double nats = round_nats(ratio(survive));
+  const double nats = weight(survive);
   if (plain) known = nats;
   return nats;
 }
 
-double Scorer::silent_nats(const abi::EdgePlan& e, abi::ClassId c, int64_t t_ns) const {
+double Scorer::silent_nats(const abi::EdgePlan& e, uint32_t row, int64_t t_ns) const {
+  if (!numbers_.graded(e.to)) return silent_nats_of(e, class_of(row), t_ns);
   if (e.has_weight) return 0;
+  const double ratio = numbers_.soft_ratio(e.to, field_.log_a(e.to, row), 1);
+  const double p = field_.strength(e, class_of(row));
+  return scaled(e, std::log(1 - p + p * ratio));
+}
+
+double Scorer::silent_nats_of(const abi::EdgePlan& e, abi::ClassId c, int64_t t_ns) const {
+  if (e.has_weight) return 0;
+  if (numbers_.graded(e.to)) return silent_nats(e, kNoNode, t_ns);
   const size_t at = plain_at(e, c);
   const int64_t now = field_.input().now_ns;
   if (t_ns + e.lag_hi_ns <= now) {
     double& known = plain_silent_[at];
-    if (known != known) known = round_nats(std::log1p(-strength_of(pack_, e, c)));
+    if (known != known) known = scaled(e, std::log1p(-field_.strength(e, c)));
     return known;
   }
   OpenSilent& known = open_silent_[at][static_cast<uint64_t>(t_ns) * 0x9E3779B97F4A7C15ull >> 62];
@@ -220,13 +250,13 @@ double Scorer::silent_nats(const abi::EdgePlan& e, abi::ClassId c, int64_t t_ns)
   const double total = static_cast<double>(e.lag_hi_ns - e.lag_lo_ns);
   const double passed = static_cast<double>(now - (t_ns + e.lag_lo_ns));
   const double share = total > 0 ? std::clamp(passed / total, 0.0, 1.0) : 0.0;
-  known = {t_ns, round_nats(std::log1p(-strength_of(pack_, e, c) * share))};
+  known = {t_ns, scaled(e, std::log1p(-field_.strength(e, c) * share))};
   return known.nats;
 }
 
 void Scorer::offer(const Term& term, const Span& s, Member& m) const {
   double lost = 0;
-  const double nats = fired_nats(*term.edge, s, &lost);
+  const double nats = fired_nats(term, s, &lost);
   if (m.span && nats <= m.value.nats) return;
   m.value.nats = nats;
   m.value.lost = lost;
@@ -238,7 +268,9 @@ void Scorer::conclude(const Term& term, uint32_t row, int64_t t_ns, Member& m) c
     m.value.fired = m.value.members = 1;
   } else if (field_.observed(term.edge->to, row)) {
     m.value.members = 1;
-    m.value.nats = silent_nats(*term.edge, class_of(row), t_ns);
+    m.value.nats = term.reach == Term::Reach::kOwn
+                       ? silent_nats(*term.edge, row, t_ns)
+                       : silent_nats_of(*term.edge, class_of(row), t_ns);
   } else {
     m.value.unobserved = 1;
   }
@@ -333,7 +365,7 @@ TermValue Scorer::value_at(const Candidate& c, const std::vector<Term>& all, siz
     case Term::Reach::kGroup: {
       add(group_at(term, t_ns), 1);
       if (term.minus_own && contains(*term.group, c.row)) {
-        Term own = term;
+        Term own = term;  // as the table counted it: not job-relative
         own.filter = nullptr;
         add(member_at(own, c.row, t_ns).value, -1);
       }
@@ -364,7 +396,7 @@ TermValue Scorer::group_at(const Term& term, int64_t t_ns) const {
     const int64_t silent =
         int64_t{g.observed_of_class[k]} - (fired_observed ? fired_observed[k] : 0);
     if (silent > 0) {
-      v.nats += static_cast<double>(silent) * silent_nats(*term.edge, g.classes[k], t_ns);
+      v.nats += static_cast<double>(silent) * silent_nats_of(*term.edge, g.classes[k], t_ns);
     }
   }
   v.members = g.observed_total + v.fired - static_cast<uint32_t>(both);
@@ -409,9 +441,11 @@ void Scorer::evaluate(Candidate& c) {
   terms_into(c, true, all);
   onsets_into(c, all, scratch_onsets_);
   bool first = true;
+  const double ailing = ailing_nats(c);
   for (int64_t t : scratch_onsets_) {
-    double sum = c.prior_nats;
+    double sum = c.prior_nats + ailing;
     for (size_t i = 0; i < all.size(); ++i) sum += value_at(c, all, i, t).nats;
+    sum += synergy_nats(c, all, t);
     if (first || sum > c.log_odds) c.log_odds = sum, c.onset_ns = t;
     first = false;
   }
@@ -465,7 +499,7 @@ Scorer::GroupTable* Scorer::table(const Term& term) {
     for (const Span& s : field_.spans(e.to, row)) {
       if (term.filter && !field_.compatible(*term.filter, field_.evidence(s).entity)) continue;
       double lost = 0;
-      const double nats = fired_nats(e, s, &lost);
+      const double nats = fired_nats(term, s, &lost);
       pieces.push_back({s.onset_ns - e.lag_hi_ns, s.last_ns - e.lag_lo_ns + 1, nats, lost});
       const int64_t t = shifted(s, e);
       if (g.earliest_onset_ns == kNoTimeNs || t < g.earliest_onset_ns) g.earliest_onset_ns = t;

@@ -36,8 +36,6 @@ struct TermValue {
   uint32_t unobserved = 0;
 };
 
-double round_nats(double nats);
-
 class Scorer {
  public:
   /// `known`: a scorer of the same incident and time, whose plain weights are taken over.
@@ -63,6 +61,8 @@ class Scorer {
   };
   [[nodiscard]] std::vector<FiredTerm> fired_terms(const Candidate& c);
   [[nodiscard]] std::string entity_text(const Candidate& c) const;
+  /// The hypothesis as numbers, for learning.
+  [[nodiscard]] DossierHypothesis numbers_of(const Candidate& c);
 
  private:
   struct GroupTable;
@@ -111,8 +111,17 @@ class Scorer {
                              uint32_t row) const;
   [[nodiscard]] bool entity_matches(const Candidate& c, const Term& term, const Span& s) const;
   [[nodiscard]] size_t plain_at(const abi::EdgePlan& e, abi::ClassId c) const;
-  [[nodiscard]] double fired_nats(const abi::EdgePlan& e, const Span& s, double* lost) const;
-  [[nodiscard]] double silent_nats(const abi::EdgePlan& e, abi::ClassId c, int64_t t_ns) const;
+  /// Finished: multiplier and temperature of the model applied, rounded.
+  [[nodiscard]] double scaled(const abi::EdgePlan& e, double nats) const;
+  [[nodiscard]] double own_leak(const abi::EdgePlan& e, uint32_t row) const;
+  [[nodiscard]] double fired_nats(const Term& term, const Span& s, double* lost) const;
+  [[nodiscard]] double silent_nats(const abi::EdgePlan& e, uint32_t row, int64_t t_ns) const;
+  [[nodiscard]] double silent_nats_of(const abi::EdgePlan& e, abi::ClassId c, int64_t t_ns) const;
+  /// Off every node hypothesis: the node may ail without being this incident's cause (README 8).
+  [[nodiscard]] double ailing_nats(const Candidate& c);
+  [[nodiscard]] double synergy_nats(const Candidate& c, const std::vector<Term>& all, int64_t t_ns,
+                                    std::vector<abi::Contribution>* list = nullptr) const;
+  void list_held(const Candidate& c, abi::Hypothesis& h) const;
   [[nodiscard]] double culprits_survive(const abi::EdgePlan& e, const Span& s) const;
   void onsets_into(const Candidate& c, const std::vector<Term>& all, std::vector<int64_t>& out);
   [[nodiscard]] abi::ClassId class_of(uint32_t row) const;
@@ -128,7 +137,7 @@ class Scorer {
   const EvidenceField& field_;
   const CauseGraph& graph_;
   const abi::CompiledPack& pack_;
-  std::vector<double> leaks_;  // [edge]
+  const Numbers& numbers_;
   // [edge]: cause and signal have a key in common. Without one there is nothing to filter by, and
   // all entities of an external cause share one table (625 switches of a job, not 625 tables).
   std::vector<uint8_t> shares_key_;
@@ -161,6 +170,7 @@ class Scorer {
     std::vector<Term> terms;
   };
   std::vector<std::unique_ptr<Active>> active_;
+  std::vector<double> ailing_;  // [row] NaN: not asked
 };
 
 }  // namespace reflex::attribution

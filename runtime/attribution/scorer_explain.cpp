@@ -25,6 +25,12 @@ std::string_view scope_text(abi::Scope scope) {
       return "job";
     case abi::Scope::kAll:
       return "all";
+    case abi::Scope::kPod:
+      return "pod";
+    case abi::Scope::kZone:
+      return "zone";
+    case abi::Scope::kClass:
+      return "class";
   }
   return "";
 }
@@ -96,7 +102,18 @@ abi::Contribution Scorer::contribution(const Candidate& c, const std::vector<Ter
   out.entity_count = v.members;
   out.fired_count = v.fired;
   out.limit_origin = signal.condition.limit_origin;
-  out.leak = leaks_[static_cast<size_t>(&e - pack_.edges.data())];
+  const auto edge = static_cast<uint32_t>(&e - pack_.edges.data());
+  const NodeView* view = c.row == kNoNode ? nullptr : field_.rows()[c.row].view;
+  const NodeView* leak_view = term.reach == Term::Reach::kOwn ? view : nullptr;
+  out.leak = numbers_.graded(e.to)              ? numbers_.episode_leak(e.to)
+             : term.reach == Term::Reach::kOwn ? own_leak(e, c.row)
+                                               : numbers_.leak(edge, leak_view);
+  out.leak_origin = numbers_.leak_origin(edge, leak_view);
+  if (leak_view && !numbers_.graded(e.to) && out.leak > numbers_.leak(edge, leak_view)) {
+    out.leak_origin = std::to_string(field_.fired_in_job(e)) + " of the job's " +
+                      std::to_string(field_.job_size()) + " nodes show it";
+  }
+  out.multiplier = numbers_.multiplier(e.to);
   out.rule = e.where;
   out.signal_where = signal.where;
   std::vector<const Span*> fired = fired_spans(c, all, at, kEventsMax);
@@ -116,9 +133,9 @@ abi::Contribution Scorer::contribution(const Candidate& c, const std::vector<Ter
     out.entity = group_text(e.scope, v.fired, v.members);
   }
   const bool own = term.reach == Term::Reach::kOwn;
-  out.p = strength_of(pack_, e, class_of(!fired.empty() ? fired[0]->node : own ? c.row : kNoNode));
+  out.p = field_.strength(e, class_of(!fired.empty() ? fired[0]->node : own ? c.row : kNoNode));
   if (fired.empty() && !own && term.group && !term.group->rows.empty()) {
-    out.p = strength_of(pack_, e, class_of(term.group->rows[0]));
+    out.p = field_.strength(e, class_of(term.group->rows[0]));
   }
   if (!fired.empty()) fill_first(out, *fired[0]);
   for (const Span* s : fired) {
@@ -135,6 +152,9 @@ abi::Contribution Scorer::contribution(const Candidate& c, const std::vector<Ter
       if (s->survive == 1) continue;
       for (const std::string& by : field_.parents_text(e.to, *s)) {
         away.by += (away.by.empty() ? "" : ", ") + by;
+      }
+      if (const std::string mask = field_.mask_text(*s); !mask.empty()) {
+        away.by += (away.by.empty() ? "" : ", ") + mask;
       }
       break;  // one example; a group would repeat the same parent for each member
     }
@@ -157,7 +177,8 @@ void Scorer::list_unobserved(const Candidate& c, const std::vector<Term>& all, s
 abi::Hypothesis Scorer::explain(const Candidate& c) {
   const abi::CausePlan& cause = pack_.causes[c.cause];
   abi::Hypothesis h;
-  h.what = c.row == kNoNode ? abi::Hypothesis::What::kExternal : abi::Hypothesis::What::kNode;
+  h.what = cause.kind == abi::CauseKind::kExternal ? abi::Hypothesis::What::kExternal
+                                                   : abi::Hypothesis::What::kNode;
   h.entity = entity_text(c);
   h.cause = cause.name;
   h.severity = cause.severity;
@@ -169,6 +190,8 @@ abi::Hypothesis Scorer::explain(const Candidate& c) {
     h.node = std::string(field_.rows()[c.row].name);
     const abi::ClassId cls = class_of(c.row);
     if (cls < pack_.classes.size()) h.hw_class = pack_.classes[cls].name;
+    h.hazard = numbers_.hazard(c.cause, *field_.rows()[c.row].view);
+    if (h.hazard != 1) h.hazard_origin = field_.rows()[c.row].view->hazard_origin;
   }
   const std::vector<Term> all = terms(c, true);
   for (size_t i = 0; i < all.size(); ++i) {
@@ -181,6 +204,22 @@ abi::Hypothesis Scorer::explain(const Candidate& c) {
     }
     abi::Contribution one = contribution(c, all, i, h);
     if (one.state == abi::SignalState::kUnobserved) continue;  // listed in h.unobserved
+    h.contributions.push_back(std::move(one));
+  }
+  (void)synergy_nats(c, all, c.onset_ns, &h.contributions);
+  list_held(c, h);
+  if (const double ailing = ailing_nats(c); ailing != 0) {
+    abi::Contribution one;
+    one.signal = "ailing for another reason";
+    one.entity = h.entity;
+    one.scope = "self";
+    one.state = abi::SignalState::kSilent;
+    one.nats = ailing;
+    one.entity_count = 1;
+    one.leak = numbers_.degrading_elsewhere();
+    one.leak_origin = numbers_.model() ? "model" : "author";
+    one.rule = cause.where;
+    one.signal_where = cause.where;
     h.contributions.push_back(std::move(one));
   }
   std::stable_sort(h.contributions.begin(), h.contributions.end(),

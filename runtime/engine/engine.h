@@ -14,23 +14,15 @@
 #include "runtime/abi/firing.h"
 #include "runtime/abi/verdict.h"
 #include "runtime/base/result.h"
+#include "runtime/engine/adaptation.h"
 #include "runtime/engine/coverage.h"
+#include "runtime/engine/engine_options.h"
 #include "runtime/engine/incident_tracker.h"
 #include "runtime/eval/signal_engine.h"
 #include "runtime/stream/reorder.h"
 #include "runtime/topology/topology.h"
 
 namespace reflex::engine {
-
-struct EngineOptions {
-  unsigned threads = 1;
-  bool near_misses = false;
-};
-
-struct EngineSinks {
-  std::function<void(abi::Verdict&&)> verdict;     // required
-  std::function<void(const abi::Firing&)> firing;  // may be empty
-};
 
 class Engine {
  public:
@@ -67,19 +59,28 @@ class Engine {
          EngineSinks sinks);
   /// Nothing seen from a source that is silent is no absence (A5): such firings are dropped.
   void drop_unobserved_absences();
-  void deliver(const std::vector<const abi::Record*>& open_records, int64_t watermark_ns);
+  /// One piece between two epochs: the tables are the same for all of it.
+  void process_piece(std::span<const abi::Record* const> records, int64_t watermark_ns);
+  /// Whether the next epoch begins at or before `ts_ns`. A long silence has no epochs.
+  [[nodiscard]] bool epoch_due(int64_t ts_ns) const;
+  void begin_epoch();
+  void deliver(const std::vector<const abi::Record*>& told, int64_t watermark_ns);
+  void note_repair(const abi::Record& record);
 
   std::shared_ptr<const abi::CompiledPack> pack_;
   EngineSinks sinks_;
   std::shared_ptr<topology::Topology> topology_;
   Coverage coverage_;
   std::unique_ptr<eval::SignalEngine> signals_;
+  std::unique_ptr<Adaptation> adaptation_;
   std::unique_ptr<IncidentTracker> incidents_;
   std::vector<uint8_t> is_log_source_;   // [SymbolId]: asked for every event
-  std::vector<uint8_t> opens_incident_;  // [KindId]
+  std::vector<uint8_t> told_;            // [KindId] the incident tracker wants its records
   std::vector<uint8_t> tells_absence_;   // [SignalId]: has a `then absent` step
   std::vector<abi::Firing> firings_;     // reused
   int64_t last_ts_ns_ = kNoTimeNs;
+  int64_t next_epoch_ns_ = kNoTimeNs;
+  bool started_ = false;
 };
 
 }  // namespace reflex::engine

@@ -12,6 +12,9 @@ namespace {
 
 // Why: a series that flaps for days must not grow without bound; attribution looks at the latest.
 constexpr size_t kEpisodesMax = 64;
+// Why: ten times what a chronic node brings in three days; more say nothing that these do not.
+constexpr size_t kFiringsMax = 256;
+constexpr size_t kEventsMax = 8;
 // Why: an event signal whose author said nothing counts as evidence for an hour (SYNTAX: holds).
 constexpr int64_t kHoldsDefaultNs = kNsPerHour;
 constexpr int64_t kOngoing = std::numeric_limits<int64_t>::max();
@@ -41,13 +44,26 @@ EvidenceLog::Series& EvidenceLog::series_of(const abi::Firing& firing) {
   for (Series& series : group.series) {
     if (series.signal == firing.signal && series.entity == firing.entity) return series;
   }
-  group.series.push_back({firing.signal, firing.entity, {}});
+  group.series.push_back({firing.signal, firing.entity, {}, {}});
   ++series_count_;
   return group.series.back();
 }
 
+const abi::GradedPlan* EvidenceLog::graded(abi::SignalId signal) const {
+  const abi::SignalPlan& plan = pack_->signals[signal];
+  const bool on = plan.shape == abi::SignalShape::kCount && plan.count.graded.on;
+  return on ? &plan.count.graded : nullptr;
+}
+
 void EvidenceLog::add(const abi::Firing& firing) {
   Series& series = series_of(firing);
+  if (graded(firing.signal) != nullptr) {
+    if (firing.change != abi::FiringChange::kStart) return;
+    series.counted.push_back({firing.ts_ns, firing.value.known ? firing.value.f64() : 1.0, {}});
+    if (!firing.events.empty()) series.counted.back().event = firing.events.back();
+    if (series.counted.size() > kFiringsMax) series.counted.pop_front();
+    return;
+  }
   auto& episodes = series.episodes;
   const bool condition = pack_->signals[firing.signal].shape == abi::SignalShape::kCondition;
   if (firing.change == abi::FiringChange::kEnd) {
@@ -68,16 +84,55 @@ void EvidenceLog::add(const abi::Firing& firing) {
     last.value = firing.value;
     last.limit = firing.limit;
     for (const auto& event : firing.events) {
-      if (last.events.size() < 8) last.events.push_back(event);
+      if (last.events.size() < kEventsMax) last.events.push_back(event);
     }
     return;
   }
-  episodes.push_back({firing.onset_ns, end, 1, firing.value, firing.limit, firing.events});
+  episodes.push_back({firing.onset_ns, end, 1, firing.value, firing.limit, firing.events, {}, {}});
   if (episodes.size() > kEpisodesMax) episodes.pop_front();
 }
 
-void EvidenceLog::append(const Series& series, int64_t now_ns,
+// One episode: the counts by lead bin, the newest events. What came before a repair is gone.
+void EvidenceLog::append_graded(const Series& series, const Look& look,
+                                std::vector<attribution::Evidence>& out) const {
+  const abi::SignalPlan& plan = pack_->signals[series.signal];
+  const double window = static_cast<double>(std::max<int64_t>(plan.count.window_ns, 1));
+  attribution::Evidence::Episode episode;
+  episode.firings = 0;
+  double last_value = 0;
+  for (const Series::Counted& c : series.counted) {
+    const int64_t before = look.opened_ns - c.ts_ns;
+    if (c.ts_ns > look.now_ns || before >= plan.count.window_ns) continue;
+    if (look.since_ns != kNoTimeNs && c.ts_ns <= look.since_ns) continue;
+    const double lead = static_cast<double>(std::max<int64_t>(before, 0)) / window;
+    size_t bin = 0;
+    while (bin + 1 < abi::kLeadBins && lead < abi::kLeadBounds[bin + 1]) ++bin;
+    if (episode.lead_counts[bin] < UINT16_MAX) ++episode.lead_counts[bin];
+    if (episode.firings++ == 0) episode.onset_ns = c.ts_ns;
+    episode.end_ns = std::max(episode.end_ns, c.ts_ns);
+    last_value = c.value;
+    episode.events.push_back(c.event);
+  }
+  if (episode.firings == 0) return;
+  if (episode.events.size() > kEventsMax) {
+    episode.events.erase(episode.events.begin(), episode.events.end() - kEventsMax);
+  }
+  if (plan.count.graded.votes) {  // the distinct count, not how often it was counted
+    episode.lead_counts = {};
+    episode.lead_counts.back() = static_cast<uint16_t>(std::min(last_value, 65535.0));
+  }
+  episode.end_ns = saturating_add(episode.end_ns, holds_ns(series.signal));
+  episode.value = abi::Value::of(plan.count.graded.votes ? last_value : episode.firings);
+  out.push_back({series.signal, series.entity, {std::move(episode)}});
+}
+
+void EvidenceLog::append(const Series& series, const Look& look,
                          std::vector<attribution::Evidence>& out) const {
+  if (!series.counted.empty()) {
+    append_graded(series, look, out);
+    return;
+  }
+  const int64_t now_ns = look.now_ns;
   const int64_t oldest = saturating_add(now_ns, -lookback_ns_[series.signal]);
   attribution::Evidence evidence{series.signal, series.entity, {}};
   for (const auto& episode : series.episodes) {
@@ -87,16 +142,16 @@ void EvidenceLog::append(const Series& series, int64_t now_ns,
   if (!evidence.episodes.empty()) out.push_back(std::move(evidence));
 }
 
-void EvidenceLog::collect(const std::string& key_name, uint64_t value, int64_t now_ns,
+void EvidenceLog::collect(const std::string& key_name, uint64_t value, const Look& look,
                           std::vector<attribution::Evidence>& out) const {
   const auto by_value = by_key_.find(key_name);
   if (by_value == by_key_.end()) return;
   const auto group = by_value->second.find(value);
   if (group == by_value->second.end()) return;
-  for (const Series& series : group->second.series) append(series, now_ns, out);
+  for (const Series& series : group->second.series) append(series, look, out);
 }
 
-void EvidenceLog::collect_others(const std::vector<std::string>& excluded_names, int64_t now_ns,
+void EvidenceLog::collect_others(const std::vector<std::string>& excluded_names, const Look& look,
                                  std::vector<attribution::Evidence>& out) const {
   for (const auto& [name, by_value] : by_key_) {
     if (std::find(excluded_names.begin(), excluded_names.end(), name) != excluded_names.end()) {
@@ -104,7 +159,7 @@ void EvidenceLog::collect_others(const std::vector<std::string>& excluded_names,
     }
     // Unordered: attribution does not depend on the order of its input.
     for (const auto& [value, group] : by_value) {
-      for (const Series& series : group.series) append(series, now_ns, out);
+      for (const Series& series : group.series) append(series, look, out);
     }
   }
 }
@@ -118,9 +173,13 @@ void EvidenceLog::trim(int64_t watermark_ns) {
         while (!series.episodes.empty() && series.episodes.front().end_ns < oldest) {
           series.episodes.pop_front();
         }
+        while (!series.counted.empty() &&
+               saturating_add(series.counted.front().ts_ns, holds_ns(series.signal)) < oldest) {
+          series.counted.pop_front();
+        }
       }
       const auto gone = std::remove_if(list.begin(), list.end(),
-                                       [](const Series& s) { return s.episodes.empty(); });
+                                       [](const Series& s) { return s.episodes.empty() && s.counted.empty(); });
       series_count_ -= static_cast<size_t>(list.end() - gone);
       list.erase(gone, list.end());
       it = list.empty() ? by_value.erase(it) : std::next(it);

@@ -25,11 +25,18 @@ class EvidenceLog {
 
   /// Firings come in merged order.
   void add(const abi::Firing& firing);
+  /// What an incident asks for: graded counts are binned by how long before `opened_ns` they came,
+  /// and begin at `since_ns` (a repair).
+  struct Look {
+    int64_t opened_ns = 0;
+    int64_t now_ns = 0;
+    int64_t since_ns = kNoTimeNs;
+  };
   /// Appends the evidence whose entity starts with key `key_name` = `value`.
-  void collect(const std::string& key_name, uint64_t value, int64_t now_ns,
+  void collect(const std::string& key_name, uint64_t value, const Look& look,
                std::vector<attribution::Evidence>& out) const;
   /// Appends the evidence of every entity that starts with a key other than `excluded_names`.
-  void collect_others(const std::vector<std::string>& excluded_names, int64_t now_ns,
+  void collect_others(const std::vector<std::string>& excluded_names, const Look& look,
                       std::vector<attribution::Evidence>& out) const;
   /// Forgets what can no longer matter at or after `watermark_ns`.
   void trim(int64_t watermark_ns);
@@ -40,6 +47,13 @@ class EvidenceLog {
     abi::SignalId signal = 0;
     abi::EntityKey entity;
     std::deque<attribution::Evidence::Episode> episodes;
+    // Graded counts: each firing, at most kFiringsMax. `episodes` is empty then.
+    struct Counted {
+      int64_t ts_ns = 0;
+      double value = 0;
+      abi::EventRef event;
+    };
+    std::deque<Counted> counted;
   };
   struct Group {
     std::vector<Series> series;
@@ -47,7 +61,11 @@ class EvidenceLog {
   using ByValue = std::unordered_map<uint64_t, Group>;
 
   Series& series_of(const abi::Firing& firing);
-  void append(const Series& series, int64_t now_ns, std::vector<attribution::Evidence>& out) const;
+  void append(const Series& series, const Look& look,
+              std::vector<attribution::Evidence>& out) const;
+  void append_graded(const Series& series, const Look& look,
+                     std::vector<attribution::Evidence>& out) const;
+  [[nodiscard]] const abi::GradedPlan* graded(abi::SignalId signal) const;
   [[nodiscard]] int64_t holds_ns(abi::SignalId signal) const;
 
   std::shared_ptr<const abi::CompiledPack> pack_;

@@ -16,7 +16,8 @@ namespace reflex::engine {
 namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-// Why: evidence comes in bursts; one look a second of event time is as fast as a person reads.
+// Why: evidence comes in bursts, most of it at once. A look in the second after it came
+// is as fast as a person reads.
 constexpr int64_t kRevisionStepNs = kNsPerSecond;
 constexpr int64_t kTrimEveryNs = 10 * kNsPerMinute;
 
@@ -54,7 +55,8 @@ std::string signature_of(const abi::Verdict& verdict) {
 IncidentTracker::IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
                                  std::shared_ptr<const attribution::Graph> graph,
                                  std::shared_ptr<const topology::Topology> topology,
-                                 const Coverage& coverage)
+                                 const Coverage& coverage, Adaptation& adaptation,
+                                 const EngineOptions& options)
     : pack_(std::move(pack)),
       graph_(std::move(graph)),
       topology_(std::move(topology)),
@@ -62,6 +64,8 @@ IncidentTracker::IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
       log_(pack_, lookbacks(*pack_, *graph_)),
       opened_by_signal_(pack_->signals.size()),
       opened_by_kind_(pack_->kinds.size()),
+      options_(options),
+      adaptation_(adaptation),
       next_due_ns_(kNever) {
   for (const auto& plan : pack_->incidents) {
     for (const abi::SignalId s : plan.open_signals) opened_by_signal_[s].push_back(&plan);
@@ -78,23 +82,22 @@ IncidentTracker::IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
 
 void IncidentTracker::process(const std::vector<abi::Firing>& firings,
                               const std::vector<const abi::Record*>& records, int64_t watermark_ns,
-                              const VerdictSink& sink) {
+                              const EngineSinks& sinks) {
   size_t r = 0;
   const auto open_records_until = [&](int64_t ts_ns) {
     for (; r < records.size() && records[r]->ts_ns <= ts_ns; ++r) {
-      if (opened_by_kind_[records[r]->kind].empty()) continue;
-      run_due(records[r]->ts_ns - 1, sink);
-      on_open_record(*records[r]);
+      run_due(records[r]->ts_ns - 1, sinks);
+      on_record(*records[r]);
     }
   };
   for (const auto& firing : firings) {
     open_records_until(firing.ts_ns);
-    run_due(firing.ts_ns - 1, sink);
+    run_due(firing.ts_ns - 1, sinks);
     on_firing(firing);
   }
   open_records_until(watermark_ns);
   // Evaluations at the watermark itself wait: more firings of that instant may still come.
-  if (watermark_ns > std::numeric_limits<int64_t>::min()) run_due(watermark_ns - 1, sink);
+  if (watermark_ns > std::numeric_limits<int64_t>::min()) run_due(watermark_ns - 1, sinks);
   if (last_trim_ns_ == kNoTimeNs || watermark_ns - last_trim_ns_ >= kTrimEveryNs) {
     log_.trim(watermark_ns);
     last_trim_ns_ = watermark_ns;
@@ -102,7 +105,7 @@ void IncidentTracker::process(const std::vector<abi::Firing>& firings,
   forget_closed(watermark_ns);
 }
 
-void IncidentTracker::finish(const VerdictSink& sink) { run_due(kNever - 1, sink); }
+void IncidentTracker::finish(const EngineSinks& sinks) { run_due(kNever - 1, sinks); }
 
 SymbolId IncidentTracker::job_of_entity(const abi::EntityKey& entity, int64_t ts_ns) const {
   const auto& keys = pack_->entity_kinds[entity.kind].keys;
@@ -115,10 +118,16 @@ SymbolId IncidentTracker::job_of_entity(const abi::EntityKey& entity, int64_t ts
   return kNoSymbol;
 }
 
+void IncidentTracker::on_record(const abi::Record& record) {
+  if (adaptation_.wants(record.kind)) adaptation_.on_record(record);
+  if (!opened_by_kind_[record.kind].empty()) on_open_record(record);
+}
+
 void IncidentTracker::on_firing(const abi::Firing& firing) {
   log_.add(firing);
   const auto& keys = pack_->entity_kinds[firing.entity.kind].keys;
   if (!keys.empty() && keys[0] == "node") {
+    adaptation_.on_firing(firing);
     const auto it = by_node_.find(static_cast<SymbolId>(firing.entity.values[0]));
     if (it != by_node_.end()) {
       for (Open* incident : it->second) mark_dirty(*incident, firing.ts_ns);
@@ -197,7 +206,7 @@ void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t 
   incident->opened_ns = ts_ns;
   incident->final_ns = ts_ns + plan.settle_ns;
   incident->merge_until_ns = ts_ns + plan.merge_ns;
-  incident->next_ns = ts_ns;
+  incident->next_ns = options_.finals_only ? kNever : ts_ns;
   incident->asked = !id.empty();
   incident->symptom = std::move(symptom);
   incident->opened_by = std::move(opened_by);
@@ -209,7 +218,8 @@ void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t 
     return pack_->symbols->name(a.node) < pack_->symbols->name(b.node);
   });
   for (const auto& view : incident->nodes) by_node_[view.node].push_back(incident.get());
-  next_due_ns_ = std::min(next_due_ns_, incident->next_ns);
+  adaptation_.on_opened(incident->nodes, ts_ns, incident->final_ns);
+  next_due_ns_ = std::min({next_due_ns_, incident->next_ns, incident->final_ns});
   incidents_.push_back(std::move(incident));
   ++opened_count_;
 }
@@ -227,6 +237,8 @@ void IncidentTracker::fill_nodes(Open& incident) const {
   const int64_t at = incident.opened_ns;
   const SymbolId rack_key = pack_->symbols->intern("rack");
   const SymbolId tor_key = pack_->symbols->intern("tor");
+  const SymbolId pod_key = pack_->symbols->intern("pod");
+  const SymbolId zone_key = pack_->symbols->intern("zone");
   std::set<SymbolId> known;
   std::set<std::pair<SymbolId, SymbolId>> groups;
   const auto add = [&](SymbolId node, bool in_job) {
@@ -236,6 +248,9 @@ void IncidentTracker::fill_nodes(Open& incident) const {
     view.hw_class = topology_->hw_class(node, at);
     view.rack = topology_->label(node, rack_key, at);
     view.tor = topology_->label(node, tor_key, at);
+    view.pod = topology_->label(node, pod_key, at);
+    view.zone = topology_->label(node, zone_key, at);
+    view.repaired_ns = topology_->last_repair_ns(node, at);
     view.in_job = in_job;
     if (in_job && view.rack != kNoSymbol) groups.insert({rack_key, view.rack});
     if (in_job && view.tor != kNoSymbol) groups.insert({tor_key, view.tor});
@@ -255,20 +270,26 @@ void IncidentTracker::fill_nodes(Open& incident) const {
 }
 
 void IncidentTracker::mark_dirty(Open& incident, int64_t ts_ns) {
-  if (incident.closed || ts_ns > incident.final_ns || incident.next_ns != kNever) return;
+  if (options_.finals_only || incident.closed || ts_ns > incident.final_ns) return;
+  if (incident.next_ns != kNever) return;
   const int64_t since = ts_ns - incident.opened_ns;
   const int64_t step = (since / kRevisionStepNs + 1) * kRevisionStepNs;
-  incident.next_ns = std::min(incident.opened_ns + step, incident.final_ns);
+  // At most eight looks: the wait for the next one doubles, from a 64th of the settle window.
+  const int64_t looked =
+      incident.looked_ns == kNoTimeNs ? 0 : incident.looked_ns - incident.opened_ns;
+  const int64_t wait = std::max({kRevisionStepNs, incident.plan->settle_ns / 64, looked});
+  const int64_t next = std::max(step, looked + wait);
+  incident.next_ns = std::min(incident.opened_ns + next, incident.final_ns);
   next_due_ns_ = std::min(next_due_ns_, incident.next_ns);
 }
 
-void IncidentTracker::run_due(int64_t up_to_ns, const VerdictSink& sink) {
+void IncidentTracker::run_due(int64_t up_to_ns, const EngineSinks& sinks) {
   while (next_due_ns_ <= up_to_ns) {
     const int64_t at = next_due_ns_;
     for (auto& incident : incidents_) {
       if (incident->closed) continue;
       const int64_t due = std::min(incident->next_ns, incident->final_ns);
-      if (due == at) evaluate(*incident, at, sink);
+      if (due == at) evaluate(*incident, at, sinks);
     }
     next_due_ns_ = kNever;
     for (const auto& incident : incidents_) {
@@ -280,12 +301,17 @@ void IncidentTracker::run_due(int64_t up_to_ns, const VerdictSink& sink) {
 
 void IncidentTracker::collect_evidence(const Open& incident, int64_t at_ns,
                                        std::vector<attribution::Evidence>& out) const {
-  for (const auto& view : incident.nodes) log_.collect("node", view.node, at_ns, out);
-  log_.collect("job", incident.job, at_ns, out);
-  log_.collect_others({"node", "job"}, at_ns, out);
+  EvidenceLog::Look look{incident.opened_ns, at_ns, kNoTimeNs};
+  for (const auto& view : incident.nodes) {
+    look.since_ns = view.repaired_ns;
+    log_.collect("node", view.node, look, out);
+  }
+  look.since_ns = kNoTimeNs;
+  log_.collect("job", incident.job, look, out);
+  log_.collect_others({"node", "job"}, look, out);
 }
 
-void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const VerdictSink& sink) {
+void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const EngineSinks& sinks) {
   struct Asked {
     const Coverage* coverage;
     int64_t at_ns;
@@ -295,6 +321,11 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const VerdictSink&
   input.now_ns = at_ns;
   input.job = incident.job;
   input.plan = incident.plan;
+  input.hypotheses_max = options_.hypotheses_max;
+  input.model = options_.model.get();
+  input.switches.history = !options_.ablate.history;
+  input.switches.common_mode = !options_.ablate.common_mode;
+  input.switches.explain_away = !options_.ablate.explain_away;
   input.nodes = incident.nodes;
   input.observed = [](const void* state, abi::SignalId signal, SymbolId node) {
     const auto* a = static_cast<const Asked*>(state);
@@ -302,12 +333,14 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const VerdictSink&
   };
   input.observed_state = &asked;
   collect_evidence(incident, at_ns, input.evidence);
+  adaptation_.prepare(input);
 
   const bool final_revision = at_ns >= incident.final_ns;
   input.counterfactual = final_revision;  // a first verdict must be fast; nobody acts on its rivals
   abi::Verdict verdict = graph_->attribute(input);
   const std::string signature = signature_of(verdict);
   incident.next_ns = kNever;
+  incident.looked_ns = at_ns;
   if (!final_revision && incident.revision > 0 && signature == incident.signature) return;
   ++incident.revision;
   incident.signature = signature;
@@ -315,8 +348,17 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const VerdictSink&
   verdict.revision = incident.revision;
   verdict.final_revision = final_revision;
   verdict.ts_ns = at_ns;
+  verdict.table_version = input.tables ? input.tables->version() : 0;
   identify(incident, verdict);
-  sink(std::move(verdict));
+  verdict.baseline_shifts = adaptation_.shifts(input);
+  if (final_revision) {
+    adaptation_.on_final(input, verdict);
+    if (sinks.final_input) {
+      if (input.tables) input.tables = adaptation_.frozen(input);
+      sinks.final_input(input, verdict);
+    }
+  }
+  sinks.verdict(std::move(verdict));
 }
 
 void IncidentTracker::identify(const Open& incident, abi::Verdict& verdict) const {

@@ -19,7 +19,9 @@
 #include "runtime/abi/record.h"
 #include "runtime/abi/verdict.h"
 #include "runtime/attribution/attribution.h"
+#include "runtime/engine/adaptation.h"
 #include "runtime/engine/coverage.h"
+#include "runtime/engine/engine_options.h"
 #include "runtime/engine/evidence_log.h"
 #include "runtime/topology/topology.h"
 
@@ -29,16 +31,16 @@ class IncidentTracker {
  public:
   IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
                   std::shared_ptr<const attribution::Graph> graph,
-                  std::shared_ptr<const topology::Topology> topology, const Coverage& coverage);
+                  std::shared_ptr<const topology::Topology> topology, const Coverage& coverage,
+                  Adaptation& adaptation, const EngineOptions& options);
 
-  using VerdictSink = std::function<void(abi::Verdict&&)>;
-
-  /// `firings` in merged order, `records` in total order; both complete up to `watermark_ns`.
+  /// `firings` in merged order, `records` (those of kinds that open incidents, bind labels or move
+  /// cohorts) in total order; both complete up to `watermark_ns`.
   void process(const std::vector<abi::Firing>& firings,
                const std::vector<const abi::Record*>& records, int64_t watermark_ns,
-               const VerdictSink& sink);
+               const EngineSinks& sinks);
   /// End of input: every open incident gets its final revision.
-  void finish(const VerdictSink& sink);
+  void finish(const EngineSinks& sinks);
   void count_late(const abi::Record& record);
 
   [[nodiscard]] size_t opened_count() const { return opened_count_; }
@@ -54,7 +56,8 @@ class IncidentTracker {
     int64_t opened_ns = 0;
     int64_t final_ns = 0;
     int64_t merge_until_ns = 0;
-    int64_t next_ns = 0;  // when the next evaluation is due; kNever when not dirty
+    int64_t looked_ns = kNoTimeNs;  // the last evaluation
+    int64_t next_ns = 0;            // when the next evaluation is due; kNever when not dirty
     bool asked = false;   // its id came from outside (incident.open)
     bool closed = false;  // final revision given; kept for `merge for`
     uint32_t revision = 0;
@@ -65,6 +68,7 @@ class IncidentTracker {
   };
 
   void on_firing(const abi::Firing& firing);
+  void on_record(const abi::Record& record);
   void on_open_record(const abi::Record& record);
   [[nodiscard]] bool holds(abi::ExprId where, const abi::Record& record) const;
   void open(const abi::IncidentPlan& plan, SymbolId job, int64_t ts_ns, std::string id,
@@ -72,8 +76,8 @@ class IncidentTracker {
   /// A request for an incident that a signal has opened already: one incident, the asked id.
   void adopt(Open& incident, int64_t ts_ns, std::string id, std::string symptom);
   void mark_dirty(Open& incident, int64_t ts_ns);
-  void run_due(int64_t up_to_ns, const VerdictSink& sink);
-  void evaluate(Open& incident, int64_t at_ns, const VerdictSink& sink);
+  void run_due(int64_t up_to_ns, const EngineSinks& sinks);
+  void evaluate(Open& incident, int64_t at_ns, const EngineSinks& sinks);
   void forget_closed(int64_t watermark_ns);
   void fill_nodes(Open& incident) const;
   void collect_evidence(const Open& incident, int64_t at_ns,
@@ -95,6 +99,8 @@ class IncidentTracker {
   std::vector<std::string> pack_names_;
   std::vector<std::unique_ptr<Open>> incidents_;
   std::unordered_map<SymbolId, std::vector<Open*>> by_node_;
+  EngineOptions options_;
+  Adaptation& adaptation_;
   int64_t next_due_ns_;
   int64_t last_trim_ns_ = kNoTimeNs;
   size_t opened_count_ = 0;

@@ -9,23 +9,12 @@
 #include <optional>
 #include <thread>
 
-#include "runtime/stream/line_source.h"
+#include "runtime/engine/read_ahead.h"
+#include "runtime/stream/reject_sampler.h"
 #include "runtime/stream/reorder.h"
 
 namespace reflex::engine {
 namespace {
-
-/// One input with its decoders: `pieces` of them for NDJSON, one for a log.
-struct Input {
-  std::string path;
-  SymbolId source = kNoSymbol;
-  std::unique_ptr<stream::LineSource> lines;
-  std::vector<std::unique_ptr<stream::NdjsonDecoder>> pieces;
-  std::unique_ptr<stream::LogDecoder> log;
-  int64_t progress_ns = kNoTimeNs;  // largest ts decoded
-  uint64_t lines_too_long = 0;
-  bool done = false;
-};
 
 int year_of(int64_t ts_ns) {
   const auto days = std::chrono::floor<std::chrono::days>(
@@ -41,7 +30,8 @@ class Run {
         engine_(engine),
         options_(options),
         hooks_(hooks),
-        reorder_(pack_, reorder_options()),
+        reorder_(pack_, reorder_options(), locked_sink()),
+        rejects_(own_counters_, locked_sink()),
         started_(std::chrono::steady_clock::now()) {}
 
   Status open_all();
@@ -56,14 +46,13 @@ class Run {
     o.now_limit_ns = options_.now_limit_ns;
     return o;
   }
+  [[nodiscard]] unsigned threads() const { return std::max(1u, options_.threads); }
   [[nodiscard]] stream::RejectSink locked_sink();
   Status open_events(const std::string& path);
   Status open_log(const LogInput& input);
-  Input* least_advanced();
-  Status step(Input& input);
-  void decode(Input& input, const stream::Chunk& chunk);
-  void decode_pieces(Input& input, const stream::Chunk& chunk);
-  void push(Input& input, stream::RecordBatch&& batch);
+  Status step(ReadAhead::Piece& piece);
+  Status bad_end(const ReadAhead::Piece& piece);
+  void count_long_lines(const ReadAhead::Piece& piece);
   void evaluate(const stream::Released& released);
   void pace(int64_t ts_ns);
   void report_progress();
@@ -73,11 +62,13 @@ class Run {
   const PipelineOptions& options_;
   const PipelineHooks& hooks_;
   stream::Reorder reorder_;
+  std::mutex reject_mutex_;
+  stream::IngestCounters own_counters_;
+  stream::RejectSampler rejects_;
   std::vector<std::unique_ptr<Input>> inputs_;
   std::shared_ptr<const stream::LineMatcher> line_patterns_;
   stream::Released released_;
   PipelineSummary summary_;
-  std::mutex reject_mutex_;
   std::chrono::steady_clock::time_point started_;
 };
 
@@ -96,8 +87,8 @@ Status Run::open_events(const std::string& path) {
   input->path = path;
   input->source = pack_->symbols->intern(path == "-" ? "stdin" : path);
   input->lines = std::move(lines).value();
-  for (unsigned i = 0; i < std::max(1u, options_.threads); ++i) {
-    input->pieces.push_back(std::make_unique<stream::NdjsonDecoder>(pack_, locked_sink()));
+  for (unsigned i = 0; i < threads(); ++i) {
+    input->decoders.push_back(std::make_unique<stream::NdjsonDecoder>(pack_, locked_sink()));
   }
   reorder_.add_source(input->source, /*is_log=*/false);
   inputs_.push_back(std::move(input));
@@ -135,17 +126,16 @@ Status Run::open_all() {
   return ok_status();
 }
 
-Input* Run::least_advanced() {
-  Input* best = nullptr;
-  for (const auto& input : inputs_) {
-    if (!input->done && (!best || input->progress_ns < best->progress_ns)) best = input.get();
-  }
-  return best;
-}
-
 Status Run::read_all() {
-  while (Input* input = least_advanced()) {
-    if (auto status = step(*input); !status.ok()) return status;
+  {
+    ReadAhead ahead(inputs_, threads(), options_.chunk_bytes);
+    engine_.signals().set_crew(&ahead);
+    Status status = ok_status();
+    while (const auto piece = ahead.next()) {
+      if (status = step(*piece); !status.ok()) break;
+    }
+    engine_.signals().set_crew(nullptr);
+    if (!status.ok()) return status;
   }
   reorder_.finish(released_);
   evaluate(released_);
@@ -153,72 +143,36 @@ Status Run::read_all() {
   return ok_status();
 }
 
-Status Run::step(Input& input) {
-  auto chunk = input.lines->next(options_.chunk_bytes);
-  if (!chunk.ok()) return Error(chunk.error()).in(input.path);
-  input.lines_too_long += chunk.value().lines_too_long;
-  if (chunk.value().text.empty()) {
-    if (input.log) {
-      stream::RecordBatch rest;
-      input.log->finish(rest);
-      push(input, std::move(rest));
-    }
-    input.done = true;
-    reorder_.finish_source(input.source);
-  } else {
-    decode(input, chunk.value());
+Status Run::step(ReadAhead::Piece& piece) {
+  piece.input->bytes_read = piece.bytes_read;
+  count_long_lines(piece);
+  if (piece.error) {
+    if (auto status = bad_end(piece); !status.ok()) return status;
   }
+  reorder_.push(std::move(piece.batch));
+  if (piece.last) reorder_.finish_source(piece.input->source);
   reorder_.release(released_);
   evaluate(released_);
   report_progress();
   return ok_status();
 }
 
-void Run::decode(Input& input, const stream::Chunk& chunk) {
-  if (input.log) {
-    stream::RecordBatch batch;
-    input.log->decode(chunk.text, chunk.first_line, batch);
-    push(input, std::move(batch));
-  } else {
-    decode_pieces(input, chunk);
-  }
+/// A source that breaks off in the middle is bad data: what it gave counts, the others go on. One
+/// that gives nothing (a folder, a broken disk) is a fault of the environment.
+Status Run::bad_end(const ReadAhead::Piece& piece) {
+  const Input& input = *piece.input;
+  if (piece.bytes_read == 0) return Error(*piece.error).in(input.path);
+  rejects_.reject(stream::Reject::kUnreadable, input.source, piece.chunk.first_line, {},
+                  piece.error->message);
+  summary_.notices.push_back(input.path + ": the rest was not read: " + piece.error->message);
+  return ok_status();
 }
 
-/// Splits the chunk at line ends, one piece a decoder; the order of records is that of the lines.
-void Run::decode_pieces(Input& input, const stream::Chunk& chunk) {
-  const size_t n = input.pieces.size();
-  std::vector<std::string_view> texts;
-  std::vector<uint64_t> first_lines;
-  size_t begin = 0;
-  uint64_t line = chunk.first_line;
-  for (size_t i = 0; i < n && begin < chunk.text.size(); ++i) {
-    size_t end = i + 1 == n ? chunk.text.size() : chunk.text.size() * (i + 1) / n;
-    if (end <= begin) continue;
-    const size_t newline = chunk.text.find('\n', end - 1);
-    end = newline == std::string_view::npos ? chunk.text.size() : newline + 1;
-    texts.push_back(chunk.text.substr(begin, end - begin));
-    first_lines.push_back(line);
-    if (i + 1 < n) line += stream::count_newlines(texts.back());
-    begin = end;
+void Run::count_long_lines(const ReadAhead::Piece& piece) {
+  for (uint64_t i = piece.chunk.lines_too_long; i > 0; --i) {
+    rejects_.reject(stream::Reject::kLineTooLong, piece.input->source, piece.chunk.first_line - i,
+                    {}, "longer than 1 MiB");
   }
-  std::vector<stream::RecordBatch> batches(texts.size());
-  const auto decode_one = [&](size_t i) {
-    input.pieces[i]->decode(texts[i], input.source, first_lines[i], batches[i]);
-  };
-  std::vector<std::jthread> workers;
-  for (size_t i = 1; i < texts.size(); ++i) workers.emplace_back(decode_one, i);
-  if (!texts.empty()) decode_one(0);
-  workers.clear();  // joins
-  for (auto& batch : batches) push(input, std::move(batch));
-}
-
-void Run::push(Input& input, stream::RecordBatch&& batch) {
-  if (inputs_.size() > 1) {  // a single input is always the one that is read next
-    for (const abi::Record* record : batch.records) {
-      input.progress_ns = std::max(input.progress_ns, record->ts_ns);
-    }
-  }
-  reorder_.push(std::move(batch));
 }
 
 void Run::pace(int64_t ts_ns) {
@@ -258,7 +212,7 @@ void Run::report_progress() {
   if (!hooks_.progress) return;
   Progress progress;
   for (const auto& input : inputs_) {
-    progress.bytes_read += input->lines->bytes_read();
+    progress.bytes_read += input->bytes_read;
     progress.bytes_total += input->lines->bytes_total();
   }
   progress.events = summary_.events_evaluated;
@@ -267,16 +221,15 @@ void Run::report_progress() {
 
 PipelineSummary Run::finish() {
   for (const auto& input : inputs_) {
-    for (const auto& piece : input->pieces) summary_.counters.add(piece->counters());
+    for (const auto& decoder : input->decoders) summary_.counters.add(decoder->counters());
     if (input->log) {
       summary_.counters.add(input->log->counters());
       for (const auto& notice : input->log->notices()) {
         summary_.notices.push_back(input->path + ": " + notice);
       }
     }
-    summary_.counters.rejected[static_cast<size_t>(stream::Reject::kLineTooLong)] +=
-        input->lines_too_long;
   }
+  summary_.counters.add(own_counters_);
   summary_.counters.add(reorder_.counters());
   return std::move(summary_);
 }

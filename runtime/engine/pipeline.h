@@ -1,8 +1,9 @@
 // Pipeline: input files -> engine, in event time (the batch job behind `reflex run`).
 //
 // All sources are known beforehand: the one that is least advanced in event time is read next, so
-// memory stays bounded and the watermark waits for every source. With threads > 1 a chunk is
-// decoded in parallel pieces; the result does not depend on threads, batch size or chunk borders.
+// memory stays bounded and the watermark waits for every source. With threads > 1 the others read
+// and decode ahead (read_ahead.h); the result does not depend on threads, batch size or chunk
+// borders.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +28,14 @@ struct PipelineOptions {
   std::vector<std::string> events;  // NDJSON paths; "-" is standard input
   std::vector<LogInput> logs;
   unsigned threads = 1;
-  size_t batch_events = 4096;  // records per step of the engine
-  size_t chunk_bytes = 1u << 20;
+  size_t batch_events = 4096;        // records per step of the engine
+  size_t chunk_bytes = 256u << 10;   // Why: a piece and its records stay in the second cache
   int64_t until_ns = INT64_MAX;      // --until: later events are not evaluated
   int64_t now_limit_ns = INT64_MAX;  // --as-of + future_skew
   /// The input is known to be complete: absences still waited for at its end did happen. Else
   /// nothing is known of the time after the last event, and timers that are running never fire.
   bool complete_input = false;
-  double speed = 0;                  // events per wall second factor; 0 = as fast as possible
+  double speed = 0;  // events per wall second factor; 0 = as fast as possible
   stream::LogOptions log_options;
   bool year_given = false;  // false: the year of each log file's time
 };

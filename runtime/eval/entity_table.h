@@ -61,6 +61,9 @@ class EntityTable {
   /// The shard that owns the entity; `shards` for kinds that only the global shard keeps.
   [[nodiscard]] unsigned shard_of(EntityIndex index) const { return block_shard_[index >> 10]; }
   [[nodiscard]] uint64_t size() const { return live_; }
+  /// All indices in use are below it.
+  [[nodiscard]] EntityIndex end() const { return static_cast<EntityIndex>(used_.size()); }
+  [[nodiscard]] bool in_use(EntityIndex index) const { return used_[index] != 0; }
   [[nodiscard]] const Config& config() const { return config_; }
   /// Order by names (symbols by their text, integers by value).
   [[nodiscard]] int compare(const std::array<uint64_t, 3>& a,

@@ -286,6 +286,16 @@ void FeatureStore::read_ring(uint32_t ring, EntityIndex entity, uint64_t exclude
   r.read(entity == kNoEntity ? nullptr : arena_->find(r.place(), entity), exclude_order, out);
 }
 
+bool FeatureStore::has_state(abi::FeatureId feature, EntityIndex entity) {
+  const Info& info = info_[feature];
+  if (info.ring != abi::kNone32) {
+    const char* state = arena_->find(rings_[info.ring].place(), entity);
+    return state != nullptr && WindowRing::has_samples(state);
+  }
+  const char* state = arena_->find(info.cell, entity);
+  return state != nullptr && reinterpret_cast<const Cell*>(state)->n != 0;
+}
+
 abi::Value FeatureStore::read(abi::FeatureId feature, EntityIndex entity, int64_t now_ns,
                               uint64_t exclude_order) {
   const Info& info = info_[feature];

@@ -48,6 +48,8 @@ class FeatureStore {
   /// Samples with the order `exclude_order` are not seen by features that exclude the current one.
   [[nodiscard]] abi::Value read(abi::FeatureId feature, EntityIndex entity, int64_t now_ns,
                                 uint64_t exclude_order);
+  /// Whether the entity has given the feature a sample since its last reset.
+  [[nodiscard]] bool has_state(abi::FeatureId feature, EntityIndex entity);
   /// Writes all members of a ring into out[FeatureId].
   void read_ring(uint32_t ring, EntityIndex entity, uint64_t exclude_order, abi::Value* out);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);

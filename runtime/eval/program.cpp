@@ -202,10 +202,25 @@ std::vector<abi::FeatureId> Program::needs_of(abi::SignalId signal) const {
   const auto& c = plan.condition;
   needs.insert(c.features.begin(), c.features.end());
   for (abi::ExprId e : {c.when, c.clear, c.shown_value, c.shown_limit}) take_expr(e);
+  close_needs(needs, peers);
+  return {needs.begin(), needs.end()};
+}
+
+std::vector<abi::FeatureId> Program::needs_of_sampled(abi::FeatureId feature) const {
+  std::set<abi::FeatureId> needs{feature};
+  close_needs(needs, false);
+  return {needs.begin(), needs.end()};
+}
+
+void Program::close_needs(std::set<abi::FeatureId>& needs, bool peers) const {
   for (bool grew = true; grew;) {
     const size_t before = needs.size();
     for (abi::FeatureId f : std::vector<abi::FeatureId>(needs.begin(), needs.end())) {
-      take_expr(pack_->features[f].target);
+      const abi::ExprId target = pack_->features[f].target;
+      if (target == abi::kNone32) continue;
+      const abi::ExprInfo& info = pack_->exprs[target];
+      needs.insert(info.features.begin(), info.features.end());
+      peers = peers || info.reads_peers;
     }
     // Which query an expression reads is not in ExprInfo: take the features of all of them.
     if (peers) {
@@ -213,7 +228,6 @@ std::vector<abi::FeatureId> Program::needs_of(abi::SignalId signal) const {
     }
     grew = needs.size() != before;
   }
-  return {needs.begin(), needs.end()};
 }
 
 void Program::build_stages() {
@@ -255,6 +269,7 @@ bool Program::resolve(const KeySlot& slot, const abi::Record& record, SymbolId n
       abi::EvalContext context;
       const abi::ClassId hw_class = class_of(node, record.ts_ns);
       context.class_params = class_params(hw_class);
+      context.table = table_row(hw_class, node);
       context.host = &topology::host_services();
       context.host_state = &host;
       context.now_ns = record.ts_ns;

@@ -10,9 +10,12 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/table.h"
 #include "runtime/eval/entity_table.h"
 #include "runtime/topology/host_services.h"
 
@@ -71,6 +74,17 @@ class Program {
   [[nodiscard]] const abi::Value* class_params(abi::ClassId hw_class) const {
     return params_[hw_class].data();
   }
+  /// Run-time values (EvalContext::table); null until set_tables(). Between batches only.
+  void set_tables(std::shared_ptr<const abi::TableSnapshot> tables) {
+    run_time_values_ = std::move(tables);
+  }
+  /// The row for an expression that reads the class (ExprInfo::reads_class): its node's, else its
+  /// class's.
+  [[nodiscard]] const abi::Value* table_row(abi::ClassId hw_class, SymbolId node) const {
+    if (run_time_values_ == nullptr) return nullptr;
+    return node == kNoSymbol ? run_time_values_->row(hw_class)
+                             : run_time_values_->row_of_node(hw_class, node);
+  }
   /// Position of the key "node" in an entity kind, or -1.
   [[nodiscard]] int node_position(abi::EntityKindId kind) const { return node_position_[kind]; }
   /// Whether the plan must run in the global shard (transitively).
@@ -82,8 +96,12 @@ class Program {
   }
   /// All features that a signal reads, directly, through cusum targets, or through peers.
   [[nodiscard]] std::vector<abi::FeatureId> needs_of(abi::SignalId signal) const;
+  /// A feature that is sampled (AdaptivePlan), and all that it reads.
+  [[nodiscard]] std::vector<abi::FeatureId> needs_of_sampled(abi::FeatureId feature) const;
 
  private:
+  /// Adds what the targets of these features read, transitively; all queried ones with `peers`.
+  void close_needs(std::set<abi::FeatureId>& needs, bool peers) const;
   void build_keys();
   void build_tables(unsigned shards);
   void build_code();
@@ -91,6 +109,7 @@ class Program {
 
   std::shared_ptr<const abi::CompiledPack> pack_;
   std::shared_ptr<const topology::Topology> topology_;
+  std::shared_ptr<const abi::TableSnapshot> run_time_values_;
   std::vector<KindKeys> keys_;
   std::vector<EntityTable> tables_;
   std::vector<abi::Evaluator> code_;

@@ -166,7 +166,7 @@ bool Shard::check(abi::ExprId expr, bool reads_class, const Leaf& leaf, const Ev
   if (leaf.reads_begin != leaf.reads_end) read(leaf.reads_begin, leaf.reads_end, event);
   const abi::ClassId hw_class = reads_class ? event.hw_class : abi::ClassId{0};
   bind(event, leaf.key);
-  core_.context.class_params = program_.class_params(hw_class);
+  core_.bind_class(hw_class, reads_class ? program_.node_of(*event.record) : kNoSymbol);
   core_.context.captures = nullptr;
   ++core_.counters.evaluations;
   uint64_t out = 0;
@@ -245,7 +245,7 @@ void Shard::run_chunk(const ChunkRun& chunk, const EventView& event) {
   if (chunk.reads_begin != chunk.reads_end) read(chunk.reads_begin, chunk.reads_end, event);
   const abi::ClassId hw_class = chunk.reads_class ? event.hw_class : abi::ClassId{0};
   bind(event, chunk.key);
-  core_.context.class_params = program_.class_params(hw_class);
+  core_.bind_class(hw_class, chunk.reads_class ? program_.node_of(*event.record) : kNoSymbol);
   core_.context.captures = nullptr;
   const abi::ChunkEvaluator& code = chunk.code[hw_class];
   core_.counters.evaluations += chunk.leaves.size();

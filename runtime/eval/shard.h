@@ -36,6 +36,8 @@ class Shard {
   [[nodiscard]] bool wants(abi::KindId kind) const { return kinds_[kind].wanted; }
   /// Takes a record; processes those taken so far once enough have come. `record` lives until then.
   void stage(const abi::Record& record, const EntityIndex* ids);
+  [[nodiscard]] bool has_feature(abi::FeatureId feature) const { return feature_in_[feature] != 0; }
+  [[nodiscard]] FeatureStore& features() { return *features_; }
   /// Processes what is staged, then fires the timers that are due strictly before a time.
   void flush(int64_t before_ns);
   /// The key at this index is gone: `by` pushed it out.

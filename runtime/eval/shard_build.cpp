@@ -41,6 +41,14 @@ void Shard::include_plans(ShardRole role) {
     signal_in_[s] = 1;
     for (abi::FeatureId f : program_.needs_of(s)) feature_in_[f] = 1;
   }
+  for (const abi::AdaptivePlan& plan : pack.adaptives) {
+    if (plan.feature == abi::kNone32) continue;
+    const auto needs = program_.needs_of_sampled(plan.feature);
+    const bool global =
+        std::any_of(needs.begin(), needs.end(), [&](auto f) { return program_.global_feature(f); });
+    if (role != ShardRole::kAll && global != (role == ShardRole::kGlobal)) continue;
+    for (abi::FeatureId f : needs) feature_in_[f] = 1;
+  }
 }
 
 void Shard::register_plans() {

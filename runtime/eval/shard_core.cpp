@@ -55,11 +55,11 @@ EntityIndex ShardCore::project(const Site& here, abi::EntityKindId kind) const {
   return program.tables()[kind].find_at(key, order_now);
 }
 
-abi::ClassId ShardCore::class_of(const Site& here) const {
+SymbolId ShardCore::node_of(const Site& here) const {
   const int node = program.node_position(here.kind);
-  if (node < 0 || here.entity == kNoEntity) return 0;
+  if (node < 0 || here.entity == kNoEntity) return kNoSymbol;
   const auto& key = program.tables()[here.kind].key(here.entity);
-  return program.class_of(static_cast<SymbolId>(key[static_cast<size_t>(node)]), here.now_ns);
+  return static_cast<SymbolId>(key[static_cast<size_t>(node)]);
 }
 
 void ShardCore::set_site(const Site& here) {
@@ -95,13 +95,13 @@ uint32_t ShardCore::eval(abi::ExprId expr, const abi::Record* record, const Site
   set_site(here);
   if (!info.features.empty()) read_features(info.features, here);
   abi::ClassId hw_class = 0;
+  SymbolId node = kNoSymbol;
   if (info.reads_class) {
-    hw_class = class_of(here);
-    if (program.node_position(here.kind) < 0 && record != nullptr) {
-      hw_class = program.class_of(program.node_of(*record), here.now_ns);
-    }
+    const bool by_record = program.node_position(here.kind) < 0 && record != nullptr;
+    node = by_record ? program.node_of(*record) : node_of(here);
+    hw_class = program.class_of(node, here.now_ns);
   }
-  context.class_params = program.class_params(hw_class);
+  bind_class(hw_class, node);
   context.captures = captures;
   return program.code(expr, hw_class)(record == nullptr ? &kNoRecord : record, &context, out);
 }

@@ -51,9 +51,15 @@ class ShardCore {
   /// Makes context().features valid for these ids at a site.
   void read_features(std::span<const abi::FeatureId> ids, const Site& here);
   void set_site(const Site& here);
+  /// The class parameters and run-time values that the next expression sees.
+  void bind_class(abi::ClassId hw_class, SymbolId node) {
+    context.class_params = program.class_params(hw_class);
+    context.table = program.table_row(hw_class, node);
+  }
   /// The entity of kind `kind` that has the keys of the site's entity; kNoEntity if there is none.
   [[nodiscard]] EntityIndex project(const Site& here, abi::EntityKindId kind) const;
-  [[nodiscard]] abi::ClassId class_of(const Site& here) const;
+  /// The node of the site's entity; kNoSymbol if it has none.
+  [[nodiscard]] SymbolId node_of(const Site& here) const;
 
   void count_firing(abi::SignalId signal, EntityIndex entity) {
     ++fired_[signal];

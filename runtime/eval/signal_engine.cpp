@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
 
 #include "runtime/base/check.h"
+#include "runtime/eval/crew.h"
 #include "runtime/eval/shard.h"
 
 namespace reflex::eval {
@@ -29,21 +27,9 @@ class SignalEngine::Impl {
       }
       shards_.push_back(std::make_unique<Shard>(program_, options_, ShardRole::kGlobal));
       tasks_.resize(shards_.size());
-      for (size_t i = 1; i < shards_.size(); ++i) {
-        workers_.emplace_back([this, i] { work(i); });
-      }
     }
     for (const auto& keys : program_.keys()) slots_max_ = std::max(slots_max_, keys.slots.size());
     ids_.resize(slots_max_ + 1);
-  }
-
-  ~Impl() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    for (auto& worker : workers_) worker.join();
   }
 
   void process(std::span<const abi::Record* const> records, int64_t before_ns,
@@ -57,12 +43,26 @@ class SignalEngine::Impl {
     merge(firings);
   }
 
+  /// Calls visit(shard, entity) for each live entity that has state of a feature.
+  template <typename Visit>
+  void each_entity(abi::FeatureId feature, Visit&& visit) {
+    const EntityTable& table = program_.tables()[program_.pack().features[feature].entity_kind];
+    const bool by_node = shards_.front()->has_feature(feature);
+    for (EntityIndex i = 0; i < table.end(); ++i) {
+      if (!table.in_use(i)) continue;
+      // The global shard may keep a copy of a feature of the node shards for its own signals.
+      Shard& shard = by_node ? *shards_[table.shard_of(i)] : *shards_.back();
+      if (shard.has_feature(feature) && shard.features().has_state(feature, i)) visit(shard, i);
+    }
+  }
+
   Options options_;
   unsigned node_shards_;
   Program program_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<NearMiss> near_misses_;
   uint64_t evictions_ = 0;
+  Crew* crew_ = nullptr;
 
  private:
   struct Item {  // one record for one shard, or an eviction before it
@@ -166,15 +166,11 @@ class SignalEngine::Impl {
       }
     }
     before_ns_ = before_ns;
-    {
-      const std::lock_guard lock(mutex_);
-      ++round_;
-      running_ = workers_.size();
+    if (crew_ == nullptr) {
+      own_crew_ = std::make_unique<ThreadCrew>(node_shards_);
+      crew_ = own_crew_.get();
     }
-    wake_.notify_all();
-    run_task(0);
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return running_ == 0; });
+    crew_->run(tasks_.size(), run_task_);
   }
 
   void run_task(size_t number) {
@@ -197,21 +193,6 @@ class SignalEngine::Impl {
       shard.stage(*item.record, own.data());
     }
     shard.flush(before_ns_);
-  }
-
-  void work(size_t number) {
-    uint64_t seen = 0;
-    for (;;) {
-      {
-        std::unique_lock lock(mutex_);
-        wake_.wait(lock, [&] { return stopping_ || round_ != seen; });
-        if (stopping_) return;
-        seen = round_;
-      }
-      run_task(number);
-      const std::lock_guard lock(mutex_);
-      if (--running_ == 0) done_.notify_all();
-    }
   }
 
   [[nodiscard]] bool before(const abi::Firing& a, const abi::Firing& b) const {
@@ -256,13 +237,8 @@ class SignalEngine::Impl {
   std::vector<std::vector<Item>> tasks_;
   std::vector<EntityIndex> batch_ids_;
   int64_t before_ns_ = 0;
-  std::vector<std::thread> workers_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::condition_variable done_;
-  uint64_t round_ = 0;
-  size_t running_ = 0;
-  bool stopping_ = false;
+  std::function<void(size_t)> run_task_ = [this](size_t number) { run_task(number); };
+  std::unique_ptr<Crew> own_crew_;  // made when it is needed and none was lent
 };
 
 SignalEngine::SignalEngine(std::shared_ptr<const abi::CompiledPack> pack,
@@ -278,6 +254,37 @@ void SignalEngine::process(std::span<const abi::Record* const> records, int64_t 
 
 void SignalEngine::finish(int64_t end_ns, std::vector<abi::Firing>& firings) {
   impl_->process({}, end_ns == INT64_MAX ? end_ns : end_ns + 1, firings);
+}
+
+void SignalEngine::set_crew(Crew* crew) { impl_->crew_ = crew; }
+
+void SignalEngine::set_tables(std::shared_ptr<const abi::TableSnapshot> tables) {
+  impl_->program_.set_tables(std::move(tables));
+}
+
+void SignalEngine::sample_features(std::span<const abi::FeatureId> features, int64_t at_ns,
+                                   const FeatureVisit& visit) {
+  const Program& program = impl_->program_;
+  for (const abi::FeatureId feature : features) {
+    const abi::FeaturePlan& plan = program.pack().features[feature];
+    const EntityTable& table = program.tables()[plan.entity_kind];
+    const int node_at = program.node_position(plan.entity_kind);
+    impl_->each_entity(feature, [&](Shard& shard, EntityIndex entity) {
+      const abi::Value value = shard.features().read(feature, entity, at_ns, ~uint64_t{0});
+      if (value.known == 0) return;
+      const abi::EntityKey key = table.entity(entity);
+      const SymbolId node =
+          node_at < 0 ? kNoSymbol : static_cast<SymbolId>(key.values[static_cast<size_t>(node_at)]);
+      visit(feature, key, program.class_of(node, at_ns),
+            plan.integer_result ? static_cast<double>(value.i64()) : value.f64());
+    });
+  }
+}
+
+size_t SignalEngine::entity_count(abi::FeatureId feature) const {
+  size_t count = 0;
+  impl_->each_entity(feature, [&](Shard&, EntityIndex) { ++count; });
+  return count;
 }
 
 Counters SignalEngine::counters() const {

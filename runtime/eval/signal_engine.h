@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -20,6 +21,8 @@
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
 #include "runtime/abi/record.h"
+#include "runtime/abi/table.h"
+#include "runtime/eval/crew.h"
 #include "runtime/topology/topology.h"
 
 namespace reflex::eval {
@@ -60,6 +63,26 @@ class SignalEngine {
                std::vector<abi::Firing>& firings);
   /// End of input: fires all timers that are due up to `end_ns` (inclusive).
   void finish(int64_t end_ns, std::vector<abi::Firing>& firings);
+
+  /// Lends threads for the shards; null gives them back. Between process() calls.
+  void set_crew(Crew* crew);
+
+  /// Run-time values (Op::kTable) for all evaluations from now on; between process() calls, at an
+  /// event time that does not depend on batches. Expressions that read them must be marked
+  /// ExprInfo::reads_class. Nothing is re-evaluated by the change itself.
+  void set_tables(std::shared_ptr<const abi::TableSnapshot> tables);
+
+  using FeatureVisit =
+      std::function<void(abi::FeatureId, const abi::EntityKey&, abi::ClassId, double)>;
+  /// The value at `at_ns` of each listed feature for every live entity that gave it a sample since
+  /// its reset; unknown values are skipped. Integers and durations (ns) come as double. The order
+  /// of visits means nothing; what is visited does not depend on threads or batches. A feature that
+  /// neither a signal nor an AdaptivePlan reads has no state. Call after process() up to at_ns, on
+  /// the same thread; changes nothing.
+  void sample_features(std::span<const abi::FeatureId> features, int64_t at_ns,
+                       const FeatureVisit& visit);
+  /// How many entities have state of a feature. Walks all entities of its kind.
+  [[nodiscard]] size_t entity_count(abi::FeatureId feature) const;
 
   [[nodiscard]] Counters counters() const;
   [[nodiscard]] const std::vector<NearMiss>& near_misses() const;

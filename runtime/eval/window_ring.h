@@ -35,6 +35,9 @@ class WindowRing {
   /// Writes out[feature] of each member. `skip_order`: the newest sample is left out when it came
   /// with this order (members that exclude the current event).
   void read(const char* state, uint64_t skip_order, abi::Value* out) const;
+  [[nodiscard]] static bool has_samples(const char* state) {
+    return reinterpret_cast<const Header*>(state)->count != 0;
+  }
   [[nodiscard]] Place place() const { return place_; }
   [[nodiscard]] const std::vector<Member>& members() const { return members_; }
 

@@ -8,9 +8,9 @@ namespace reflex::stream {
 
 std::string_view to_text(Reject reason) {
   constexpr std::array<std::string_view, static_cast<size_t>(Reject::kCount)> kNames = {
-      "bad_json",     "not_object",  "missing_ts",    "bad_ts", "missing_kind",
-      "unknown_kind", "missing_key", "line_too_long", "binary", "bad_utf8",
-      "future_ts",    "clock_jump",  "negative_ts",   "late",   "duplicate"};
+      "bad_json",    "not_object",    "missing_ts", "bad_ts",    "missing_kind", "unknown_kind",
+      "missing_key", "line_too_long", "binary",     "bad_utf8",  "future_ts",    "clock_jump",
+      "negative_ts", "late",          "duplicate",  "unreadable"};
   const auto index = static_cast<size_t>(reason);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

@@ -48,15 +48,18 @@ constexpr size_t kPaddingBytes = 64;  // Source: SIMDJSON_PADDING of simdjson 3.
 
 class ByteLines final : public LineSource {
  public:
+  using Buffer = std::vector<char>;
   ByteLines(std::unique_ptr<ByteSource> bytes, std::string path)
-      : bytes_(std::move(bytes)), path_(std::move(path)) {}
+      : bytes_(std::move(bytes)), path_(std::move(path)), buffer_(free_buffer()) {}
 
   Result<Chunk> next(size_t bytes_wanted) override {
     reserve(std::max<size_t>(bytes_wanted, 1));
     Chunk chunk;
     for (;;) {
+      chunk.first_line = line_;
       if (skipping_) {
         if (!skip_rest_of_line(chunk)) {
+          chunk.first_line = line_;
           if (at_end_) return chunk;
           if (Status status = fill(); !status) return status.error();
           continue;
@@ -65,7 +68,8 @@ class ByteLines final : public LineSource {
       const size_t size = may_have_line() ? whole_lines(bytes_wanted) : 0;
       if (size != 0) {
         searched_ = 0;
-        chunk.text = {buffer_.data() + begin_, size};
+        chunk.text = {buffer_->data() + begin_, size};
+        chunk.memory = buffer_;
         chunk.first_line = line_;
         line_ += count_newlines(chunk.text);
         begin_ += size;
@@ -87,22 +91,34 @@ class ByteLines final : public LineSource {
   /// Room for what is held plus one read, behind a compacted start.
   void reserve(size_t bytes_wanted) {
     const size_t held = end_ - begin_;
-    if (held != 0 && begin_ != 0) std::memmove(buffer_.data(), buffer_.data() + begin_, held);
+    const std::shared_ptr<Buffer> old = buffer_;       // held here, by buffer_ and by buffers_
+    if (old.use_count() > 3) buffer_ = free_buffer();  // the text of a chunk is still in use
+    if (buffer_->size() < held + bytes_wanted + kPaddingBytes) {
+      buffer_->resize(held + bytes_wanted + kPaddingBytes);
+    }
+    if (held != 0 && (begin_ != 0 || buffer_ != old)) {
+      std::memmove(buffer_->data(), old->data() + begin_, held);
+    }
     begin_ = 0;
     end_ = held;
     read_bytes_ = bytes_wanted;
-    if (buffer_.size() < held + bytes_wanted + kPaddingBytes) {
-      buffer_.resize(held + bytes_wanted + kPaddingBytes);
+  }
+
+  /// One that no chunk holds any more, or a new one.
+  std::shared_ptr<Buffer> free_buffer() {
+    for (const auto& buffer : buffers_) {
+      if (buffer.use_count() == 1) return buffer;
     }
+    return buffers_.emplace_back(std::make_shared<Buffer>());
   }
 
   Status fill() {
     if (skipping_) {
       begin_ = end_ = 0;
-    } else if (buffer_.size() < end_ + read_bytes_ + kPaddingBytes) {
+    } else if (buffer_->size() < end_ + read_bytes_ + kPaddingBytes) {
       reserve(read_bytes_);
     }
-    Result<size_t> got = bytes_->read(buffer_.data() + end_, read_bytes_);
+    Result<size_t> got = bytes_->read(buffer_->data() + end_, read_bytes_);
     if (!got) return Error(got.error()).in("reading " + path_);
     at_end_ = got.value() == 0;
     end_ += got.value();
@@ -111,7 +127,7 @@ class ByteLines final : public LineSource {
 
   /// True when the end of the long line has been passed.
   bool skip_rest_of_line(Chunk& chunk) {
-    const char* start = buffer_.data() + begin_;
+    const char* start = buffer_->data() + begin_;
     const void* newline = end_ == begin_ ? nullptr : std::memchr(start, '\n', end_ - begin_);
     if (newline == nullptr) {
       begin_ = end_;
@@ -133,7 +149,7 @@ class ByteLines final : public LineSource {
   bool may_have_line() {
     const size_t held = end_ - begin_;
     if (at_end_ || held > kLineBytesMax) return true;
-    const char* start = buffer_.data() + begin_;
+    const char* start = buffer_->data() + begin_;
     if (held > searched_ && std::memchr(start + searched_, '\n', held - searched_) != nullptr) {
       return true;
     }
@@ -145,7 +161,7 @@ class ByteLines final : public LineSource {
   size_t whole_lines(size_t bytes_wanted) const {
     size_t size = 0;
     while (size < bytes_wanted) {
-      const char* start = buffer_.data() + begin_ + size;
+      const char* start = buffer_->data() + begin_ + size;
       const size_t held = end_ - begin_ - size;
       const size_t window = std::min({held, kLineBytesMax + 1, bytes_wanted});
       if (window == 0) break;
@@ -164,8 +180,9 @@ class ByteLines final : public LineSource {
 
   std::unique_ptr<ByteSource> bytes_;
   std::string path_;
-  std::vector<char> buffer_;
-  size_t begin_ = 0;  // [begin_, end_) is read and not yet delivered
+  std::vector<std::shared_ptr<Buffer>> buffers_;  // all that were ever needed at the same time
+  std::shared_ptr<Buffer> buffer_;                // the one that is read into
+  size_t begin_ = 0;                              // [begin_, end_) is read and not yet delivered
   size_t end_ = 0;
   size_t read_bytes_ = 0;
   size_t searched_ = 0;  // bytes from begin_ that hold no newline

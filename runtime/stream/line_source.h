@@ -1,7 +1,7 @@
 // LineSource: a file, .gz, .zst or standard input as chunks of whole lines.
 //
 // A line longer than kLineBytesMax is skipped and reported (never held). A last line without '\n'
-// is delivered. The chunk stays valid until the next call; 64 readable bytes follow it.
+// is delivered. The text stays valid while Chunk::memory is held; 64 readable bytes follow it.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,8 @@ namespace reflex::stream {
 struct Chunk {
   std::string_view text;  // whole lines; empty at the end of the source
   uint64_t first_line = 1;
-  uint64_t lines_too_long = 0;  // skipped since the last chunk
+  uint64_t lines_too_long = 0;  // skipped since the last chunk: the lines just before first_line
+  std::shared_ptr<const void> memory;  // of the text
 };
 
 class LineSource {

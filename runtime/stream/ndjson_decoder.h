@@ -35,6 +35,7 @@ enum class Reject : uint8_t {
   kNegativeTs,
   kLate,
   kDuplicate,
+  kUnreadable,  // the rest of a source: truncated or damaged compression
   kCount,
 };
 std::string_view to_text(Reject reason);  // "bad_json", "unknown_kind", ...

@@ -25,8 +25,18 @@ class RecordOrder {
     if (a.ts_ns != b.ts_ns) return a.ts_ns < b.ts_ns;
     return compare_ties(a, b) < 0;
   }
+  /// A number that settles most ties of two records of one source without a look at them: that of
+  /// the kind, for records that have no id and are not of a log; kNoRank for the others.
+  [[nodiscard]] uint16_t tie_rank(const abi::Record& record) const {
+    return record.id != nullptr || is_log(record.source) ? kNoRank : kind_rank_[record.kind];
+  }
+  /// Whether the ranks of two records of one source settle their order.
+  [[nodiscard]] static bool told_apart(uint16_t a, uint16_t b) {
+    return a != b && a != kNoRank && b != kNoRank;
+  }
 
  private:
+  static constexpr uint16_t kNoRank = UINT16_MAX;
   enum class SlotOrder : uint8_t { kNumber, kName, kReal, kText, kArray, kNameArray };
   int compare_ties(const abi::Record& a, const abi::Record& b);
   int compare_slot(SlotOrder order, const abi::Record& a, const abi::Record& b, unsigned slot);

@@ -1,14 +1,13 @@
-// Reorder buffer: a ring of 1 ms buckets ahead of the watermark, a heap for what is outside of the
-// ring, then the dedups in total order.
+// Reorder buffer: a TimeRing ahead of the watermark, then the order inside a slot, then the dedups
+// in total order.
 //
-// Records of a bucket are linked through Record::order, which has no meaning before the release.
 // Memory: a batch's slab lives until the released time has passed its last record (the buckets do
 // not count records), and one more call.
-// Rounding: buckets are released whole, so the reported watermark is a multiple of 1 ms minus 1 ns.
+// Rounding: whole milliseconds are released, so the reported watermark is a multiple of 1 ms minus
+// 1 ns.
 #include "runtime/stream/reorder.h"
 
 #include <algorithm>
-#include <bit>
 #include <deque>
 #include <queue>
 #include <utility>
@@ -17,27 +16,19 @@
 #include "runtime/base/time.h"
 #include "runtime/stream/dedup.h"
 #include "runtime/stream/record_order.h"
+#include "runtime/stream/reject_sampler.h"
 #include "runtime/stream/source_clocks.h"
+#include "runtime/stream/time_ring.h"
 
 namespace reflex::stream {
 namespace {
 
-// Why: 2^17 buckets = 131 s, more than lateness + idle_after (65 s) of the defaults.
-constexpr int64_t kRingSlots = 1 << 17;
-// Why: room for events that are earlier than the first one.
-constexpr int64_t kSlotsBeforeFirst = 1 << 15;
 // Why: records of all kinds wait this long after the watermark when a kind has `dedup`, so that
 // `repeats` of the first record does not depend on batching. Repeats that come later in the window
 // are dropped and counted in `deduplicated` only.
 constexpr int64_t kRepeatsWindowNs = 2 * kNsPerSecond;
 
 constexpr uint32_t kUnknownSource = UINT32_MAX;
-
-struct FarEntry {
-  int64_t slot = 0;
-  abi::Record* record = nullptr;
-  friend bool operator>(const FarEntry& a, const FarEntry& b) { return a.slot > b.slot; }
-};
 
 /// The memory of a batch, or of a part of one.
 struct LiveSlab {
@@ -50,14 +41,14 @@ struct LiveSlab {
 
 class Reorder::Impl {
  public:
-  Impl(std::shared_ptr<const abi::CompiledPack> pack, const ReorderOptions& options)
+  Impl(std::shared_ptr<const abi::CompiledPack> pack, const ReorderOptions& options,
+       RejectSink sink)
       : options_(options),
+        rejects_(counters_, std::move(sink)),
         clocks_(options.lateness_ns, options.idle_after_ns),
         order_(pack),
         kind_dedup_(pack),
-        delay_ns_(std::min(kind_dedup_.longest_ns(), kRepeatsWindowNs)),
-        heads_(kRingSlots, nullptr),
-        bits_(kRingSlots / 64) {}
+        delay_ns_(std::min(kind_dedup_.longest_ns(), kRepeatsWindowNs)) {}
 
   void add_source(SymbolId source, bool is_log) {
     clocks_.at(clocks_.source(source)).declared = true;
@@ -69,7 +60,11 @@ class Reorder::Impl {
     batch_ = {INT64_MIN, std::move(batch.slab)};
     input_ = batch.input;
     input_index_ = kUnknownSource;
-    for (abi::Record* record : batch.records) accept(record);
+    constexpr size_t kAhead = 8;  // Why 8: some 100 ns, one load from memory
+    for (size_t i = 0; i < batch.records.size(); ++i) {
+      if (i + kAhead < batch.records.size()) __builtin_prefetch(batch.records[i + kAhead]);
+      accept(batch.records[i]);
+    }
     slabs_.push(std::move(batch_));
     batch.records.clear();
   }
@@ -85,12 +80,12 @@ class Reorder::Impl {
     start(out);
     refresh_watermark();
     if (watermark_ns_ != SourceClocks::kNothing) {
-      const int64_t limit = std::max<int64_t>(watermark_ns_, 0) / kNsPerMs;
-      drain(limit, out);
-      base_ = std::max(base_, limit);
-      released_to_ns_ = std::max(released_to_ns_, limit * kNsPerMs - 1 - delay_ns_);
-      emit_staged(released_to_ns_, out);
+      const int64_t limit_ns = std::max<int64_t>(watermark_ns_, 0) / kNsPerMs * kNsPerMs;
+      drain(limit_ns);
+      released_to_ns_ = std::max(released_to_ns_, limit_ns - 1 - delay_ns_);
+      emit_staged(released_to_ns_);
     }
+    emit(out);
     out.watermark_ns = released_to_ns_;
     retire_slabs();
   }
@@ -98,8 +93,9 @@ class Reorder::Impl {
   void finish(Released& out) {
     start(out);
     for (uint32_t i = 0; i < clocks_.count(); ++i) reject_held(i);
-    drain(INT64_MAX, out);
-    emit_staged(INT64_MAX, out);
+    drain(INT64_MAX);
+    emit_staged(INT64_MAX);
+    emit(out);
     released_to_ns_ = INT64_MAX;
     out.watermark_ns = INT64_MAX;
     retire_slabs();
@@ -123,11 +119,16 @@ class Reorder::Impl {
   }
 
   void reject(Reject reason) { ++counters_.rejected[static_cast<size_t>(reason)]; }
+  /// The line is one of the input that was read, whichever source the record names.
+  void reject_time(Reject reason, const abi::Record& record, SymbolId input) {
+    rejects_.reject(reason, input == kNoSymbol ? record.source : input, record.seq, {},
+                    "its time is " + to_rfc3339(EventTime{record.ts_ns}));
+  }
 
   void accept(abi::Record* record) {
     const int64_t ts_ns = record->ts_ns;
-    if (ts_ns < 0) return reject(Reject::kNegativeTs);
-    if (ts_ns > options_.now_limit_ns) return reject(Reject::kFutureTs);
+    if (ts_ns < 0) return reject_time(Reject::kNegativeTs, *record, input_);
+    if (ts_ns > options_.now_limit_ns) return reject_time(Reject::kFutureTs, *record, input_);
     const uint32_t index = clocks_.source(record->source);
     if (is_watermark_fresh_ && clocks_.at(index).covers(ts_ns) &&
         input_covers(record->source, ts_ns)) {
@@ -155,6 +156,7 @@ class Reorder::Impl {
     if (held == nullptr || std::abs(ts_ns - held->ts_ns) > options_.jump_limit_ns) {
       reject_held(index);
       source.held = record;
+      source.held_input = input_;
       source.held_slab = batch_.slab;
       return false;
     }
@@ -168,9 +170,9 @@ class Reorder::Impl {
   void reject_held(uint32_t index) {
     SourceClocks::Source& source = clocks_.at(index);
     if (source.held == nullptr) return;
+    reject_time(Reject::kClockJump, *source.held, source.held_input);
     source.held = nullptr;
     source.held_slab.reset();
-    reject(Reject::kClockJump);
   }
 
   void advance(uint32_t source, int64_t ts_ns) {
@@ -191,26 +193,8 @@ class Reorder::Impl {
   void insert(abi::Record* record) {
     batch_.last_ns = std::max(batch_.last_ns, record->ts_ns);
     if (record->ts_ns < watermark_ns_) return insert_late(record);
-    const int64_t slot = record->ts_ns / kNsPerMs;
-    if (!has_base_) {
-      has_base_ = true;
-      base_ = slot - kSlotsBeforeFirst;
-    }
-    if (slot < base_ || slot >= base_ + kRingSlots) {
-      far_.push({slot, record});
-      return;
-    }
-    const auto bucket = static_cast<size_t>(slot) & (kRingSlots - 1);
-    set_next(record, heads_[bucket]);
-    heads_[bucket] = record;
-    bits_[bucket / 64] |= uint64_t{1} << bucket % 64;
-    ++ring_count_;
-  }
-  static void set_next(abi::Record* record, abi::Record* next) {
-    record->order = reinterpret_cast<uint64_t>(next);
-  }
-  static abi::Record* next_of(const abi::Record* record) {
-    return reinterpret_cast<abi::Record*>(record->order);
+    ring_.add(record->ts_ns, {record, 0, record->source, order_.tie_rank(*record),
+                              record->id == nullptr && !kind_dedup_.applies(record->kind)});
   }
 
   void insert_late(abi::Record* record) {
@@ -222,74 +206,42 @@ class Reorder::Impl {
     late_.push_back(record);
   }
 
-  /// First slot >= base_ that has entries; INT64_MAX when the ring is empty.
-  [[nodiscard]] int64_t next_ring_slot() const {
-    if (ring_count_ == 0) return INT64_MAX;
-    const auto start = static_cast<size_t>(base_) & (kRingSlots - 1);
-    size_t word = start / 64;
-    uint64_t bits = bits_[word] & ~uint64_t{0} << start % 64;
-    while (bits == 0) {
-      word = (word + 1) % bits_.size();
-      bits = bits_[word];
-    }
-    const size_t bucket = word * 64 + static_cast<size_t>(std::countr_zero(bits));
-    return base_ + static_cast<int64_t>((bucket - start) & (kRingSlots - 1));
-  }
-
-  /// Moves all slots before `limit` into total order.
-  void drain(int64_t limit, Released& out) {
+  /// Moves all entries before a time into total order.
+  void drain(int64_t limit_ns) {
     for (;;) {
-      const int64_t ring_slot = next_ring_slot();
-      const int64_t far_slot = far_.empty() ? INT64_MAX : far_.top().slot;
-      const int64_t slot = std::min(ring_slot, far_slot);
-      if (slot >= limit || slot == INT64_MAX) return;
-      bucket_.clear();
-      if (slot == ring_slot) take_bucket(slot);
-      while (!far_.empty() && far_.top().slot == slot) {
-        bucket_.push_back(far_.top().record);
-        far_.pop();
+      const TimeRing::Run run = ring_.take(limit_ns);
+      if (run.entries.empty()) return;
+      sort(run);
+      for (const TimeRing::Entry& entry : run.entries) {
+        if (entry.plain && delay_ns_ == 0) {
+          ready_.push_back(entry.record);
+        } else {
+          deliver(*entry.record);
+        }
       }
-      if (bucket_.size() > 1) {
-        std::sort(
-            bucket_.begin(), bucket_.end(),
-            [this](const abi::Record* a, const abi::Record* b) { return order_.less(*a, *b); });
-      }
-      for (abi::Record* record : bucket_) deliver(*record, out);
-      base_ = std::max(base_, slot + 1);
     }
   }
 
-  void take_bucket(int64_t slot) {
-    const auto bucket = static_cast<size_t>(slot) & (kRingSlots - 1);
-    prefetch_after(slot);
-    for (abi::Record* record = heads_[bucket]; record != nullptr; record = next_of(record)) {
-      bucket_.push_back(record);
+  void sort(const TimeRing::Run& run) {
+    const auto before = [this](const TimeRing::Entry& a, const TimeRing::Entry& b) {
+      if (a.sub_ns != b.sub_ns) return a.sub_ns < b.sub_ns;
+      if (a.source == b.source && RecordOrder::told_apart(a.rank, b.rank)) return a.rank < b.rank;
+      return order_.less(*a.record, *b.record);
+    };
+    if (run.crowded) return std::sort(run.entries.begin(), run.entries.end(), before);
+    const std::span<TimeRing::Entry> all = run.entries;
+    for (size_t i = 1; i < all.size(); ++i) {
+      if (!before(all[i], all[i - 1])) continue;
+      const TimeRing::Entry entry = all[i];
+      size_t at = i;
+      do {
+        all[at] = all[at - 1];
+      } while (--at > 0 && before(entry, all[at - 1]));
+      all[at] = entry;
     }
-    ring_count_ -= bucket_.size();
-    heads_[bucket] = nullptr;
-    bits_[bucket / 64] &= ~(uint64_t{1} << bucket % 64);
   }
 
-  /// Starts to load the records of the slots ahead: they were decoded seconds of events ago, and
-  /// have left the near caches. Of a list that is far ahead only the head is known.
-  void prefetch_after(int64_t slot) {
-    // Why: about 50 records at thousands of events a second; farther ones might be evicted again.
-    constexpr int64_t kNear = 16;
-    constexpr int64_t kFar = 32;
-    for (int64_t i = std::max(prefetched_to_, slot); i < slot + kFar; ++i) {
-      const abi::Record* near = heads_[static_cast<size_t>(i - kFar + kNear) & (kRingSlots - 1)];
-      if (near != nullptr) prefetch(next_of(near));
-      prefetch(heads_[static_cast<size_t>(i) & (kRingSlots - 1)]);
-    }
-    prefetched_to_ = slot + kFar;
-  }
-  static void prefetch(const abi::Record* record) {  // null is harmless
-    const auto* bytes = reinterpret_cast<const char*>(record);
-    __builtin_prefetch(bytes, 1);
-    __builtin_prefetch(bytes + 64, 1);
-  }
-
-  void deliver(abi::Record& record, Released& out) {
+  void deliver(abi::Record& record) {
     if (record.id != nullptr && id_dedup_.is_duplicate(record)) {
       return reject(Reject::kDuplicate);
     }
@@ -302,44 +254,54 @@ class Reorder::Impl {
       }
     }
     if (delay_ns_ == 0) {
-      emit(record, out);
+      ready_.push_back(&record);
     } else {
       staged_.push_back(&record);
     }
   }
 
-  void emit_staged(int64_t up_to_ns, Released& out) {
+  void emit_staged(int64_t up_to_ns) {
     while (!staged_.empty() && staged_.front()->ts_ns <= up_to_ns) {
-      emit(*staged_.front(), out);
+      ready_.push_back(staged_.front());
       staged_.pop_front();
     }
   }
 
-  void emit(abi::Record& record, Released& out) {
-    record.order = ++order_count_;
-    // A line number says where an event came, not what it is: only a log's own order is a fact.
-    if (!order_.is_log(record.source)) record.seq = 0;
-    ++counters_.events;
-    out.records.push_back(&record);
+  /// Numbers what is ready. The records were decoded seconds of events ago: they are loaded some
+  /// records ahead, and are then near for the evaluation that follows.
+  void emit(Released& out) {
+    constexpr size_t kAhead = 16;  // Why 16: some 100 ns of this loop, one load from memory
+    const size_t count = ready_.size();
+    out.records.resize(count);
+    for (size_t i = 0; i < std::min(kAhead, count); ++i) prefetch(ready_[i]);
+    for (size_t i = 0; i < count; ++i) {
+      if (i + kAhead < count) prefetch(ready_[i + kAhead]);
+      abi::Record& record = *ready_[i];
+      record.order = ++order_count_;
+      // A line number says where an event came, not what it is: only a log's own order is a fact.
+      if (!order_.is_log(record.source)) record.seq = 0;
+      out.records[i] = &record;
+    }
+    counters_.events += count;
+    ready_.clear();
+  }
+  static void prefetch(const abi::Record* record) {
+    const auto* bytes = reinterpret_cast<const char*>(record);
+    __builtin_prefetch(bytes, 1);
+    __builtin_prefetch(bytes + 64);
   }
 
   ReorderOptions options_;
+  IngestCounters counters_;
+  RejectSampler rejects_;
   SourceClocks clocks_;
   RecordOrder order_;
   IdDedup id_dedup_;
   KindDedup kind_dedup_;
   int64_t delay_ns_;
-  IngestCounters counters_;
-
-  std::vector<abi::Record*> heads_;  // [slot & mask] last record that came
-  std::vector<uint64_t> bits_;       // which buckets are not empty
-  int64_t prefetched_to_ = 0;        // slot
-  size_t ring_count_ = 0;
-  int64_t base_ = 0;  // first slot of the ring; all earlier ones are released
-  bool has_base_ = false;
-  std::priority_queue<FarEntry, std::vector<FarEntry>, std::greater<>> far_;
-  std::vector<abi::Record*> bucket_;  // scratch of drain()
-  std::deque<abi::Record*> staged_;   // in total order, waiting for their repeats
+  TimeRing ring_;
+  std::vector<abi::Record*> ready_;  // of this call, in total order
+  std::deque<abi::Record*> staged_;  // in total order, waiting for their repeats
   std::vector<abi::Record*> late_;
 
   LiveSlab batch_;              // that push() is working on
@@ -353,8 +315,9 @@ class Reorder::Impl {
   int64_t released_to_ns_ = INT64_MIN;
 };
 
-Reorder::Reorder(std::shared_ptr<const abi::CompiledPack> pack, const ReorderOptions& options)
-    : impl_(std::make_unique<Impl>(std::move(pack), options)) {}
+Reorder::Reorder(std::shared_ptr<const abi::CompiledPack> pack, const ReorderOptions& options,
+                 RejectSink sink)
+    : impl_(std::make_unique<Impl>(std::move(pack), options, std::move(sink))) {}
 Reorder::~Reorder() = default;
 void Reorder::add_source(SymbolId source, bool is_log) { impl_->add_source(source, is_log); }
 void Reorder::push(RecordBatch&& batch) { impl_->push(std::move(batch)); }

@@ -42,7 +42,9 @@ struct Released {
 
 class Reorder {
  public:
-  Reorder(std::shared_ptr<const abi::CompiledPack> pack, const ReorderOptions& options);
+  /// `sink` gets a sample of the records with an impossible time, with their line.
+  Reorder(std::shared_ptr<const abi::CompiledPack> pack, const ReorderOptions& options,
+          RejectSink sink = {});
   ~Reorder();
   /// Declares a source before its first event, so that the watermark waits for it. Logs
   /// (`is_log`) order ties by line number.

@@ -8,14 +8,45 @@ namespace {
 // Why: the first block holds a small batch; doubling up to 256 KiB keeps blocks below the size at
 // which malloc goes to the kernel for every block.
 constexpr size_t kFirstBlockBytes = 16u << 10;
-constexpr size_t kBlockBytesMax = 256u << 10;
+constexpr size_t kBlockBytesMax = BlockPool::kBlockBytes;
 }  // namespace
 
+BlockPool::Block BlockPool::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      Block block = std::move(free_.back());
+      free_.pop_back();
+      return block;
+    }
+  }
+  return std::make_unique_for_overwrite<std::byte[]>(kBlockBytes);
+}
+
+void BlockPool::give(Block block) {
+  const std::lock_guard lock(mutex_);
+  if (free_.size() < kKeptMax) free_.push_back(std::move(block));
+}
+
+Slab::~Slab() {
+  if (pool_ == nullptr) return;
+  for (BlockPool::Block& block : blocks_) pool_->give(std::move(block));
+}
+
 void Slab::add_block(size_t bytes) {
+  if (pool_ != nullptr) {
+    const bool large = bytes > BlockPool::kBlockBytes;
+    auto& blocks = large ? large_ : blocks_;
+    blocks.push_back(large ? std::make_unique_for_overwrite<std::byte[]>(bytes) : pool_->take());
+    begin_ = next_ = blocks.back().get();
+    end_ = next_ + std::max(bytes, BlockPool::kBlockBytes);
+    reserved_ += std::max(bytes, BlockPool::kBlockBytes);
+    return;
+  }
   const size_t doubled = kFirstBlockBytes << std::min<size_t>(blocks_.size(), 8);
   const size_t size = std::max(bytes, std::min(doubled, kBlockBytesMax));
   blocks_.push_back(std::make_unique_for_overwrite<std::byte[]>(size));
-  next_ = blocks_.back().get();
+  begin_ = next_ = blocks_.back().get();
   end_ = next_ + size;
   reserved_ += size;
 }

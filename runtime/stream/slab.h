@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/abi/record.h"
@@ -17,8 +19,29 @@
 
 namespace reflex::stream {
 
+/// Memory of released slabs, for the next ones: else every batch gets new pages, which the kernel
+/// has to clear. Safe from all threads. Bound: kKeptMax blocks are kept.
+class BlockPool {
+ public:
+  using Block = std::unique_ptr<std::byte[]>;
+  // Why: the records of one piece of input (read_ahead.h) fit in one block.
+  static constexpr size_t kBlockBytes = 256u << 10;
+  Block take();
+  void give(Block block);
+
+ private:
+  static constexpr size_t kKeptMax = 64;  // Why: 16 MiB, some seconds of a fast stream
+  std::mutex mutex_;
+  std::vector<Block> free_;
+};
+
 class Slab {
  public:
+  explicit Slab(std::shared_ptr<BlockPool> pool = nullptr) : pool_(std::move(pool)) {}
+  ~Slab();
+  Slab(const Slab&) = delete;
+  Slab& operator=(const Slab&) = delete;
+
   /// A zeroed record with `slot_count` slots.
   abi::Record* new_record(unsigned slot_count) {
     abi::Record* record = new_unset_record(slot_count);
@@ -35,7 +58,7 @@ class Slab {
   /// Gives back the memory of the newest record and of all that was made after it, if it can.
   void undo(abi::Record& record) {
     auto* memory = reinterpret_cast<std::byte*>(&record);
-    if (!blocks_.empty() && memory >= blocks_.back().get() && memory < end_) next_ = memory;
+    if (begin_ != nullptr && memory >= begin_ && memory < end_) next_ = memory;
   }
   const abi::Text* new_text(std::string_view text);
   const abi::IntArray* new_array(std::span<const int64_t> values);
@@ -52,8 +75,11 @@ class Slab {
     return memory;
   }
   void add_block(size_t bytes);
-  std::vector<std::unique_ptr<std::byte[]>> blocks_;
-  std::byte* next_ = nullptr;  // free part of the last block
+  std::shared_ptr<BlockPool> pool_;  // may be null
+  std::vector<BlockPool::Block> blocks_;
+  std::vector<BlockPool::Block> large_;  // of one text or array each, not of the pool
+  std::byte* begin_ = nullptr;           // of the newest block
+  std::byte* next_ = nullptr;            // its free part
   std::byte* end_ = nullptr;
   size_t reserved_ = 0;
 };

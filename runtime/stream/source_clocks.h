@@ -29,6 +29,7 @@ class SourceClocks {
     size_t heap_position = SIZE_MAX;  // SIZE_MAX: idle or finished
     abi::Record* held = nullptr;      // waits for a second event to confirm a clock jump
     std::shared_ptr<Slab> held_slab;  // where it lives
+    SymbolId held_input = kNoSymbol;  // what it was read from
     /// True when an event of this time would change nothing.
     [[nodiscard]] bool covers(int64_t ts_ns) const {
       return ts_ns <= max_ns && heap_position != SIZE_MAX;

@@ -142,11 +142,7 @@ void Topology::apply(const abi::Record& record) {
       end_job(job, record.ts_ns);
       break;
     case abi::kNodeRepaired:
-      if (node != kNoSymbol) {
-        auto& repairs = state_->nodes[node].repairs_ns;
-        repairs.insert(std::upper_bound(repairs.begin(), repairs.end(), record.ts_ns),
-                       record.ts_ns);
-      }
+      if (node != kNoSymbol) set_repaired(node, record.ts_ns);
       break;
     case abi::kMaintStart:
     case abi::kMaintEnd: {
@@ -245,6 +241,11 @@ void Topology::end_job(SymbolId job, int64_t ts_ns) {
     if (job_of(node, ts_ns) == job) s.nodes[node].jobs.add(ts_ns, kNoSymbol, s.horizon_ns);
   }
   it->second.add(ts_ns, std::move(ended), s.horizon_ns);
+}
+
+void Topology::set_repaired(SymbolId node, int64_t ts_ns) {
+  auto& repairs = state_->nodes[node].repairs_ns;
+  repairs.insert(std::upper_bound(repairs.begin(), repairs.end(), ts_ns), ts_ns);
 }
 
 void Topology::set_maintenance(SymbolId node, int64_t ts_ns, bool on) {

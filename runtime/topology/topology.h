@@ -31,6 +31,7 @@ class Topology {
   void set_labels(SymbolId node, int64_t ts_ns, Labels labels);
   void start_job(SymbolId job, int64_t ts_ns, std::vector<SymbolId> nodes);
   void end_job(SymbolId job, int64_t ts_ns);
+  void set_repaired(SymbolId node, int64_t ts_ns);
   void set_maintenance(SymbolId node, int64_t ts_ns, bool on);
 
   [[nodiscard]] SymbolId label(SymbolId node, SymbolId key, int64_t ts_ns) const;  // or kNoSymbol

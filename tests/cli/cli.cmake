@@ -8,6 +8,10 @@ if(TARGET reflex)
     set_tests_properties(cli_test PROPERTIES ENVIRONMENT REFLEX_CLI_MEMORY_KB=700000)
   endif()
 
+  add_test(NAME learn_cli_test COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/learn_test.sh
+    $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(learn_cli_test PROPERTIES LABELS cli TIMEOUT 300)
+
   add_executable(demo_test ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/demo/demo_test.cpp)
   target_link_libraries(demo_test PRIVATE reflex_flags GTest::gtest GTest::gtest_main
     nlohmann_json::nlohmann_json)

@@ -13,7 +13,7 @@
 #include <random>
 
 #include "compiler/driver/compile.h"
-#include "runtime/attribution/explain.h"
+#include "runtime/explain/explain.h"
 #include "runtime/base/time.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/pipeline.h"
@@ -186,7 +186,7 @@ std::string run(const std::shared_ptr<const abi::CompiledPack>& pack, const std:
   std::string out;
   std::string firings;
   engine::EngineSinks sinks;
-  sinks.verdict = [&](abi::Verdict&& v) { out += attribution::to_json(v, false) + "\n"; };
+  sinks.verdict = [&](abi::Verdict&& v) { out += explain::to_json(v, false) + "\n"; };
   sinks.firing = [&](const abi::Firing& f) {
     firings += fmt::format("{} {} {} {} {} {}\n", f.ts_ns, f.onset_ns, pack->signals[f.signal].name,
                            pack->symbols->name(static_cast<SymbolId>(f.entity.values[0])),

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "compiler/driver/compile.h"
-#include "runtime/attribution/explain.h"
+#include "runtime/explain/explain.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/pipeline.h"
 
@@ -119,9 +119,9 @@ TEST(Incident, ContributionsAndPriorSumToTheLogOddsOnTheRealPath) {
       for (const auto& c : h.contributions) sum += c.nats;
       EXPECT_NEAR(sum, h.log_odds_nats, 1e-9) << h.entity;
     }
-    auto read = attribution::from_json(attribution::to_json(v, false));
+    auto read = explain::from_json(explain::to_json(v, false));
     ASSERT_TRUE(read.ok());
-    EXPECT_EQ(attribution::to_json(read.value(), false), attribution::to_json(v, false));
+    EXPECT_EQ(explain::to_json(read.value(), false), explain::to_json(v, false));
   }
 }
 

@@ -8,7 +8,7 @@
 #include <ctime>
 #include <map>
 
-#include "runtime/attribution/explain.h"
+#include "runtime/explain/explain.h"
 #include "tests/unit/attribution/world.h"
 
 namespace reflex::attribution {
@@ -346,10 +346,10 @@ TEST(Attribution, counterfactual_is_the_smallest_set_and_really_changes_the_answ
 TEST(Attribution, evidence_on_unknown_nodes_and_after_now_is_ignored) {
   Cluster w;
   w.nodes(2);
-  const std::string before = to_json(w.run(), false);
+  const std::string before = explain::to_json(w.run(), false);
   w.fire(w.xid48, {"stranger", "1"}, 0);
   w.fire(w.xid48, {"n1", "1"}, 100'000);
-  EXPECT_EQ(to_json(w.run(), false), before);
+  EXPECT_EQ(explain::to_json(w.run(), false), before);
 }
 
 TEST(Attribution, cycle_is_refused_with_its_path) {

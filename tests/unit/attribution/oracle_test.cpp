@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-#include "runtime/attribution/explain.h"
+#include "runtime/explain/explain.h"
 #include "tests/unit/attribution/world.h"
 
 namespace reflex::attribution {
@@ -298,21 +298,21 @@ RC_GTEST_PROP(Oracle, log_odds_and_posteriors_follow_the_definition, ()) {
 RC_GTEST_PROP(Oracle, order_of_the_input_does_not_matter, ()) {
   World w;
   random_world(w);
-  const std::string before = to_json(w.run(), false);
+  const std::string before = explain::to_json(w.run(), false);
   std::reverse(w.input.nodes.begin(), w.input.nodes.end());
   std::rotate(w.input.evidence.begin(),
               w.input.evidence.begin() + pick(0, static_cast<int>(w.input.evidence.size())),
               w.input.evidence.end());
-  RC_ASSERT(to_json(w.run(), false) == before);
+  RC_ASSERT(explain::to_json(w.run(), false) == before);
 }
 
 RC_GTEST_PROP(Oracle, json_round_trip, ()) {
   World w;
   random_world(w);
-  const std::string line = to_json(w.run(), true);
-  const auto back = from_json(line);
+  const std::string line = explain::to_json(w.run(), true);
+  const auto back = explain::from_json(line);
   RC_ASSERT(back.ok());
-  RC_ASSERT(to_json(back.value(), true) == line);
+  RC_ASSERT(explain::to_json(back.value(), true) == line);
 }
 
 }  // namespace

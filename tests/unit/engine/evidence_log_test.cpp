@@ -39,7 +39,7 @@ abi::Firing firing(abi::SignalId signal, int64_t ts_s, uint64_t node,
 
 std::vector<attribution::Evidence> collect(const EvidenceLog& log, uint64_t node, int64_t now_s) {
   std::vector<attribution::Evidence> out;
-  log.collect("node", node, now_s * kS, out);
+  log.collect("node", node, {now_s * kS, now_s * kS, kNoTimeNs}, out);
   return out;
 }
 

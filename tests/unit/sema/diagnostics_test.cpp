@@ -204,6 +204,21 @@ const Case kCases[] = {
     {"number_range",
      "list l: set<u8> = [300] signal s on node { e: gpu.xid where e.code in l }" READ("s"), "R416",
      "300", ""},
+    {"enum_word_twice", "event k { key node: node  state: enum(up, down, up) }", "R107", "up", ""},
+    {"array_too_large", "event k { key node: node  reg: array<u32, 70000> }", "R416",
+     "array<u32, 70000>", "send what is larger as several events"},
+    {"fault_half_life_zero",
+     "fault f on node { prior 1e-4 per job half_life 0s } signal s on node { e: gpu.xid } "
+     "f causes s p 0.5",
+     "R305", "0s", "such as 3d or 30d"},
+    {"feature_half_life_zero",
+     "signal s on (node, gpu) { when decayed(increase(gpu.ecc.total), half_life 0s) > 3 } "
+     "incident i on node { opens on s }",
+     "R305", "0s", "such as 3d or 30d"},
+    {"test_title_twice",
+     "test \"t\" { nodes n1 at 1s: gpu.ecc n1/0 expect no verdict } "
+     "test \"t\" { nodes n2 at 1s: gpu.ecc n2/0 expect no verdict }",
+     "R107", "test", ""},
     {"later_suppress",
      "signal s on node { e: gpu.xid } suppress lab { signals s until 2026-12-31 reason \"x\" }",
      "R390", "lab", ""},
@@ -246,6 +261,61 @@ TEST(Diagnostics, profile_depth) {
   }
   const auto out = compile_pack(text);
   EXPECT_EQ(only(*out, "R413").message, "profiles inherit at most 8 levels deep");
+}
+
+TEST(Diagnostics, kind_depth_from_the_base_up) {
+  // Declared base first: no recursion is deep, yet the chain is.
+  std::string text = "event k0 { key node: node } ";
+  for (int i = 1; i <= 12; ++i) {
+    text += "event k" + std::to_string(i) + " extends k" + std::to_string(i - 1) + " { } ";
+  }
+  const auto out = compile_pack(text);
+  EXPECT_EQ(ids(*out), "R413") << rendered(*out);
+  EXPECT_EQ(only(*out, "R413").message,
+            "event kinds inherit at most 8 levels deep; 'k9' is one too deep");
+}
+
+TEST(Diagnostics, kind_depth_from_the_last_down) {
+  std::string text;
+  for (int i = 12; i >= 1; --i) {
+    text += "event k" + std::to_string(i) + " extends k" + std::to_string(i - 1) + " { } ";
+  }
+  const auto out = compile_pack(text + "event k0 { key node: node }");
+  EXPECT_EQ(ids(*out), "R413") << rendered(*out);
+}
+
+TEST(Diagnostics, eight_levels_of_kinds_are_allowed) {
+  std::string text = "event k0 { key node: node } ";
+  for (int i = 1; i <= 8; ++i) {
+    text += "event k" + std::to_string(i) + " extends k" + std::to_string(i - 1) + " { } ";
+  }
+  EXPECT_EQ(ids(*compile_pack(text)), "");
+}
+
+TEST(Diagnostics, one_title_in_two_packs_is_fine) {
+  const std::string test = " test \"t\" { nodes n1  expect no verdict }";
+  const auto out = compile_files(
+      {{"a/pack.rfx", "pack a 1.0.0" + test}, {"b/pack.rfx", "pack b 1.0.0" + test}});
+  EXPECT_EQ(ids(*out), "") << rendered(*out);
+}
+
+TEST(Diagnostics, json_has_the_cap_of_the_text_form) {
+  std::string text;
+  for (int i = 0; i < 23; ++i) text += "event k" + std::to_string(i) + " { a: u61 } ";
+  const auto out = compile_pack(text);
+  const std::string json = diag::render_json(out->sink.sorted(), out->sources);
+  EXPECT_EQ(std::count(json.begin(), json.end(), '\n'), 21);
+  EXPECT_NE(json.find("{\"severity\":\"note\",\"message\":\"3 more errors\"}\n"),
+            std::string::npos)
+      << json;
+}
+
+TEST(Diagnostics, bit_rates_in_the_short_form) {
+  for (const char* speed : {"6 Gb/s", "6Gb/s", "6 Gbit/s", "6Gbps"}) {
+    const auto out = compile_pack("signal s on (node, nic) { e: nic.state where e.speed < " +
+                                  std::string(speed) + " } incident i on node { opens on s }");
+    EXPECT_EQ(ids(*out, true), "") << speed << rendered(*out);
+  }
 }
 
 TEST(Diagnostics, macros_that_explode_are_stopped) {

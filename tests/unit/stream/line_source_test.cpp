@@ -142,6 +142,37 @@ TEST(LineSource, A_line_of_50_MB_is_skipped_and_counted) {
   EXPECT_EQ(too_long, 1u);
 }
 
+TEST(LineSource, A_text_stays_while_its_memory_is_held) {
+  std::string text;
+  for (int i = 0; i < 20'000; ++i) text += "line " + std::to_string(i) + "\n";
+  const TempFile file(text);
+  auto source = open_lines(file.path());
+  ASSERT_TRUE(source.ok());
+  std::vector<Chunk> chunks;
+  for (;;) {
+    Result<Chunk> got = source.value()->next(10'000);
+    ASSERT_TRUE(got.ok());
+    if (got.value().text.empty()) break;
+    chunks.push_back(std::move(got).value());
+    if (chunks.size() % 3 == 0) chunks.back().memory.reset(), chunks.back().text = {};
+  }
+  size_t at = 0;
+  uint64_t line = 1;
+  for (const Chunk& chunk : chunks) {
+    EXPECT_EQ(chunk.first_line, line);
+    if (chunk.memory == nullptr) {  // given back: the text between its neighbours
+      while (line < 20'001 && &chunk != &chunks.back() && line < (&chunk + 1)->first_line) {
+        at = text.find('\n', at) + 1;
+        ++line;
+      }
+      continue;
+    }
+    EXPECT_EQ(chunk.text, text.substr(at, chunk.text.size()));
+    at += chunk.text.size();
+    line += count_newlines(chunk.text);
+  }
+}
+
 TEST(LineSource, The_limit_does_not_depend_on_the_chunk_size) {
   const std::string at_limit(kLineBytesMax, 'a');
   const std::string over(kLineBytesMax + 1, 'b');

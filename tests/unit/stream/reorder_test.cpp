@@ -201,6 +201,33 @@ TEST(Reorder, A_clock_jump_needs_a_second_event) {
   EXPECT_EQ(confirmed.released.size(), 3u);
 }
 
+TEST(Reorder, An_impossible_time_is_shown_with_its_line) {
+  auto pack = make_pack();
+  std::vector<std::string> seen;
+  Reorder reorder(pack, {}, [&](const RejectedLine& line) {
+    seen.push_back(std::string(pack->symbols->name(line.source)) + ":" + std::to_string(line.line) +
+                   " " + std::string(to_text(line.reason)) + " " + line.detail);
+  });
+  RecordBatch batch;
+  batch.input = pack->symbols->intern("file");
+  const int64_t times[] = {1, -1, 40LL * 24 * 3600};
+  for (uint64_t i = 0; i < 3; ++i) {
+    abi::Record* record = batch.slab->new_record(6);
+    record->kind = kXid;
+    record->ts_ns = times[i] * kNsPerSecond;
+    record->source = pack->symbols->intern("named");
+    record->seq = i + 10;
+    batch.records.push_back(record);
+  }
+  reorder.push(std::move(batch));
+  Released out;
+  reorder.finish(out);
+  EXPECT_EQ(out.records.size(), 1u);
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"file:11 negative_ts its time is 1969-12-31T23:59:59.000Z",
+                                      "file:12 clock_jump its time is 1970-02-10T00:00:00.000Z"}));
+}
+
 TEST(Reorder, Negative_and_future_times_are_rejected) {
   ReorderOptions options;
   options.now_limit_ns = 10 * kNsPerSecond;

@@ -1,0 +1,148 @@
+// BenignRates: how often each signal fires where nothing is wrong, per node, cohort and class
+// (attribution.md sections 2, 5, 6).
+//
+// What is counted: firings and episodes per (signal, node), as exponentially forgotten sums, with the
+// node-hours behind them. A firing counts only after `delay` (what came shortly before a failure must
+// not become the habit it is held against); forget() drops what still waits, of a node that turned
+// out to be faulty (contamination guard).
+// Backing off: node -> cohort -> class -> fleet, each level a Gamma prior worth some node-hours of
+// the next. A cohort is (hardware class, last value of a CohortPlan event of the node): a rollout.
+// Regime change: when a cohort as a whole fires at least twice (or half) as often as its habit for a
+// day, through the day and on as many nodes as that rate makes one expect, its habit and those of its
+// nodes are scaled at once and the shift is remembered. One node alone moves nothing.
+// Signals of other entities than nodes have no rates: benign() says node_hours = 0.
+// Time: event time. advance() must be called with growing times; counts take effect at whole epochs
+// (kEpochNs), so that results do not depend on how calls are batched.
+// Cost: add() O(1); benign() O(1); advance() O(what became due + cohorts x signals) per epoch.
+// Memory: one entry per (signal, node) that ever fired, plus what waits.
+// Not for several threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/firing.h"
+#include "runtime/abi/table.h"
+#include "runtime/adapt/shift.h"
+#include "runtime/base/time.h"
+
+namespace reflex::adapt {
+
+inline constexpr int64_t kEpochNs = kNsPerHour;
+
+struct RateOptions {
+  // Why: a month of habit, of which the last two weeks weigh more than half.
+  double node_half_life_hours = 15 * 24;
+  // Why: a class has many nodes, so it can afford to follow the season.
+  double class_half_life_hours = 5 * 24;
+  // What is counted is so old: the longest look-back of graded signals.
+  int64_t delay_ns = 72 * kNsPerHour;
+  bool by_class = true;  // false: one rate for all (ablation `class-thresholds`)
+  bool by_node = true;
+};
+
+class BenignRates {
+ public:
+  BenignRates(std::shared_ptr<const abi::CompiledPack> pack, const RateOptions& options);
+
+  /// A node exists from `ts_ns` on (its first labels or its first event).
+  void see_node(SymbolId node, abi::ClassId hw_class, int64_t ts_ns);
+  [[nodiscard]] bool knows(SymbolId node) const { return find(node) != nullptr; }
+  /// The node's class changed, or a rollout reached it: its own habit begins anew.
+  void set_cohort(SymbolId node, SymbolId value, int64_t ts_ns);
+  /// Firings in merged order; only kStart counts.
+  void add(const abi::Firing& firing);
+  /// What waits of a node does not count (it was faulty, or its part was replaced).
+  void forget_waiting(SymbolId node);
+  /// Time has come to `now_ns`.
+  void advance(int64_t now_ns);
+
+  [[nodiscard]] abi::BenignRate benign(abi::SignalId signal, SymbolId node) const;
+  /// Counts up whenever a value may have changed.
+  [[nodiscard]] uint64_t version() const { return version_; }
+  [[nodiscard]] int64_t valid_from_ns() const { return epoch_ * kEpochNs; }
+  /// Cohorts that moved as a whole, by time.
+  [[nodiscard]] const std::vector<Shift>& shifts() const { return shifts_; }
+  /// "class hw.h100, driver 570.86": for explanations.
+  [[nodiscard]] std::string cohort_text(SymbolId node) const;
+
+ private:
+  struct Sums {
+    double firings = 0;
+    double onsets = 0;
+    double active_hours = 0;
+  };
+  /// What a cohort did today, without delay.
+  struct Day {
+    std::array<double, 4> quarters{};  // onsets
+    double firings = 0;
+    uint32_t nodes = 0;  // that fired
+  };
+  struct Cohort {
+    abi::ClassId hw_class = 0;
+    SymbolId value = kNoSymbol;
+    uint32_t nodes = 0;
+    double node_hours = 0;   // forgotten at class_half_life
+    std::vector<Sums> sums;  // [signal]
+    std::deque<uint32_t> waiting;  // nodes of each epoch whose counts still wait
+    std::vector<Day> days;         // [signal] of cohorts only
+    int64_t day_epoch = INT64_MIN;  // when the days began
+  };
+  struct Node {
+    uint32_t cohort = 0;
+    abi::ClassId hw_class = 0;
+    SymbolId value = kNoSymbol;
+    int64_t since_epoch = 0;  // its habit is measured from here
+    uint32_t generation = 0;  // waiting counts of an older one are void
+    struct Own {
+      abi::SignalId signal = 0;
+      Sums sums;
+      int64_t epoch = 0;           // sums are as of this epoch
+      int64_t last_ns = kNoTimeNs;  // last firing, waiting ones included
+      int64_t day = INT64_MIN;      // the day of the last firing
+    };
+    std::vector<Own> own;  // few signals a node: searched from the front
+  };
+  struct Waiting {
+    SymbolId node = 0;
+    abi::SignalId signal = 0;
+    uint32_t generation = 0;
+    Sums sums;
+  };
+
+  Node& node_of(SymbolId node);
+  [[nodiscard]] const Node* find(SymbolId node) const;
+  uint32_t cohort_of(abi::ClassId hw_class, SymbolId value);
+  void move(Node& node, uint32_t cohort, int64_t ts_ns);
+  void run_epoch();
+  void note_day(Node& node, Node::Own& own, const Waiting& w, int64_t epoch);
+  void end_day(uint32_t cohort);
+  void scale(uint32_t cohort, abi::SignalId signal, double onsets, double firings);
+  void apply(const Waiting& w);
+  static Node::Own& own_of(Node& node, abi::SignalId signal);
+  [[nodiscard]] double node_hours(const Node& node) const;
+  [[nodiscard]] static double fade(double half_life_hours, double hours);
+
+  std::shared_ptr<const abi::CompiledPack> pack_;
+  RateOptions options_;
+  std::vector<uint8_t> by_node_key_;  // [signal]
+  std::vector<std::unique_ptr<Node>> nodes_;  // [SymbolId]
+  std::vector<Cohort> cohorts_;
+  std::map<std::pair<abi::ClassId, SymbolId>, uint32_t> cohort_ids_;
+  std::vector<Cohort> classes_;  // [ClassId]: all cohorts together
+  Cohort fleet_;
+  std::deque<std::vector<Waiting>> waiting_;  // by epoch; front: the oldest
+  int64_t first_waiting_epoch_ = 0;
+  int64_t epoch_ = INT64_MIN;
+  uint64_t version_ = 0;
+  std::vector<Shift> shifts_;
+};
+
+}  // namespace reflex::adapt

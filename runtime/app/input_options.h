@@ -1,0 +1,51 @@
+// The input of commands that replay events (run, learn, backtest): files, zones, threads.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "runtime/app/commands.h"
+#include "runtime/app/load_packs.h"
+#include "runtime/engine/pipeline.h"
+
+namespace reflex::app {
+
+struct InputFlags {
+  LoadRequest load;
+  std::vector<std::string> inventories;
+  std::vector<std::string> events;
+  std::vector<std::string> logs;
+  std::string tz;
+  unsigned threads = 1;
+  size_t batch = 4096;
+  int year = 0;
+};
+
+/// packs, --profiles, --inventory, --events, --log, --threads, --batch, --year, --tz, --backend
+void add_input_options(CLI::App& sub, InputFlags& flags);
+
+/// Refuses what would lose data: an output that is one of the inputs, an input given twice, and no
+/// input at all. Empty outputs are passed over.
+Status check_files(const InputFlags& flags, const std::vector<std::string>& outputs);
+
+Result<engine::PipelineOptions> pipeline_options(const InputFlags& flags);
+
+/// A bar on stderr for input that takes longer than a moment.
+class ProgressBar {
+ public:
+  ProgressBar(bool on, std::string what = "")
+      : on_(on), what_(std::move(what)), started_(Clock::now()), last_(started_) {}
+  void show(const engine::Progress& progress);
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool on_;
+  std::string what_;
+  bool shown_ = false;
+  Clock::time_point started_;
+  Clock::time_point last_;
+};
+
+}  // namespace reflex::app

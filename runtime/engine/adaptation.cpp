@@ -1,0 +1,218 @@
+// Feeding and asking runtime/adapt: see adaptation.h.
+#include "runtime/engine/adaptation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/base/time.h"
+
+namespace reflex::engine {
+namespace {
+
+// Why: what leads to an incident shows minutes before it is opened.
+constexpr int64_t kHeldBeforeNs = 15 * kNsPerMinute;
+// Why: a shift of a baseline explains verdicts for as long as old habits are remembered.
+constexpr int64_t kShiftToldNs = 14 * kNsPerDay;
+
+adapt::RateOptions rate_options(const abi::CompiledPack& pack, const EngineOptions& options) {
+  adapt::RateOptions rates;
+  rates.by_class = !options.ablate.class_thresholds;
+  // What an incident looks back at must not be part of the habit that it is held against.
+  rates.delay_ns = kNsPerDay;
+  for (const abi::SignalPlan& s : pack.signals) {
+    const bool graded = s.shape == abi::SignalShape::kCount && s.count.graded.on;
+    if (graded) rates.delay_ns = std::max(rates.delay_ns, s.count.window_ns);
+  }
+  return rates;
+}
+
+}  // namespace
+
+Adaptation::Adaptation(std::shared_ptr<const abi::CompiledPack> pack,
+                       std::shared_ptr<const topology::Topology> topology,
+                       const EngineOptions& options)
+    : pack_(std::move(pack)),
+      topology_(std::move(topology)),
+      options_(options),
+      rates_(pack_, rate_options(*pack_, options)),
+      thresholds_(pack_, {!options.ablate.dynamic, !options.ablate.class_thresholds}),
+      history_(pack_, {}),
+      suppression_(pack_, topology_),
+      wanted_(pack_->kinds.size(), 0),
+      cohorts_(pack_->kinds.size()) {
+  for (const auto& plan : pack_->cohorts) {
+    cohorts_[plan.kind].push_back(&plan);
+    wanted_[plan.kind] = 1;
+  }
+  for (abi::KindId kind = 0; kind < wanted_.size(); ++kind) {
+    if (kind == abi::kNodeLabels || kind == abi::kGpuReplaced || suppression_.wants(kind)) {
+      wanted_[kind] = 1;
+    }
+  }
+}
+
+void Adaptation::see_inventory() {
+  for (const SymbolId node : topology_->nodes()) {
+    const abi::ClassId hw_class = topology_->hw_class(node, kNoTimeNs);
+    rates_.see_node(node, hw_class, kNoTimeNs);
+    history_.see_node(node, hw_class);
+    nodes_.try_emplace(node);
+  }
+}
+
+void Adaptation::see(SymbolId node, int64_t ts_ns) {
+  if (rates_.knows(node)) return;
+  const abi::ClassId hw_class = topology_->hw_class(node, ts_ns);
+  rates_.see_node(node, hw_class, ts_ns);
+  history_.see_node(node, hw_class);
+  nodes_.try_emplace(node);
+}
+
+void Adaptation::on_record(const abi::Record& record) {
+  for (const abi::CohortPlan* plan : cohorts_[record.kind]) {
+    if (!record.has(plan->node_slot) || !record.has(plan->value_slot)) continue;
+    const auto node = static_cast<SymbolId>(record.i64(plan->node_slot));
+    const auto value = static_cast<SymbolId>(record.i64(plan->value_slot));
+    see(node, record.ts_ns);
+    rates_.set_cohort(node, value, record.ts_ns);
+    nodes_[node].cohort = value;
+  }
+  if (record.kind == abi::kNodeLabels && record.has(0)) {
+    const auto node = static_cast<SymbolId>(record.i64(0));
+    const abi::ClassId hw_class = topology_->hw_class(node, record.ts_ns);
+    rates_.see_node(node, hw_class, record.ts_ns);
+    history_.see_node(node, hw_class);
+    nodes_.try_emplace(node);
+  }
+  if (record.kind == abi::kGpuReplaced && record.has(0)) {
+    history_.part_replaced(static_cast<SymbolId>(record.i64(0)), record.ts_ns);
+  }
+  if (suppression_.wants(record.kind)) suppression_.apply(record);
+}
+
+void Adaptation::on_firing(const abi::Firing& firing) {
+  rates_.advance(firing.ts_ns);
+  see(static_cast<SymbolId>(firing.entity.values[0]), firing.ts_ns);
+  rates_.add(firing);
+}
+
+void Adaptation::on_opened(const std::vector<attribution::NodeView>& nodes, int64_t opened_ns,
+                           int64_t final_ns) {
+  for (const auto& view : nodes) {
+    if (!view.in_job) continue;
+    NodeState& state = nodes_[view.node];
+    const int64_t from_ns = opened_ns - kHeldBeforeNs;
+    if (state.held_until_ns == kNoTimeNs || state.held_until_ns < from_ns) {
+      state.held_from_ns = from_ns;
+    }
+    state.held_until_ns = std::max(state.held_until_ns, final_ns);
+  }
+}
+
+void Adaptation::prepare(attribution::Input& input) {
+  rates_.advance(input.now_ns);
+  if (!options_.ablate.dynamic) input.tables = tables();
+  suppression_.mark(input.evidence);
+  if (options_.ablate.history) return;
+  for (auto& view : input.nodes) {
+    const int64_t repaired_ns = topology_->last_repair_ns(view.node, input.opened_ns);
+    adapt::Hazard hazard = history_.hazard(view.node, repaired_ns, input.opened_ns);
+    view.hazard = hazard.factor;
+    view.hazard_origin = std::move(hazard.origin);
+    for (const auto& [cause, factor] : hazard.causes) {
+      input.cause_hazards.push_back({view.node, cause, factor});
+    }
+  }
+  std::sort(input.cause_hazards.begin(), input.cause_hazards.end(),
+            [](const auto& a, const auto& b) {
+              return std::pair(a.node, a.cause) < std::pair(b.node, b.cause);
+            });
+}
+
+void Adaptation::on_final(const attribution::Input& input, const abi::Verdict& verdict) {
+  for (const auto& node : verdict.nodes) {
+    if (node.level != "confirmed") continue;
+    const SymbolId symbol = pack_->symbols->find(node.node);
+    if (symbol == kNoSymbol) continue;
+    // What was counted of a faulty node shortly before is no habit of healthy ones.
+    rates_.forget_waiting(symbol);
+    nodes_[symbol].confirmed_ns = input.now_ns;
+    abi::CauseId cause = 0;
+    while (cause < pack_->causes.size() && pack_->causes[cause].name != node.top_cause) ++cause;
+    history_.confirm(symbol, cause, input.now_ns, std::min(node.p, 1.0));
+  }
+  std::vector<SymbolId> of_job;
+  for (const auto& view : input.nodes) {
+    if (view.in_job) of_job.push_back(view.node);
+  }
+  const bool unexplained =
+      verdict.answer == abi::Answer::kNone || verdict.answer == abi::Answer::kUndetermined;
+  history_.blame(of_job, unexplained, input.now_ns);
+}
+
+std::vector<std::string> Adaptation::shifts(const attribution::Input& input) const {
+  std::vector<std::string> out;
+  const auto tell = [&](const adapt::Shift& shift) {
+    if (shift.at_ns > input.now_ns || input.now_ns - shift.at_ns > kShiftToldNs) return;
+    const bool here = std::any_of(input.nodes.begin(), input.nodes.end(), [&](const auto& view) {
+      return view.in_job && view.hw_class == shift.hw_class;
+    });
+    if (!here || shift.hw_class >= pack_->classes.size()) return;
+    out.push_back(fmt::format("class {} moved at {}: {} x{:.3g}", pack_->classes[shift.hw_class].name,
+                              to_rfc3339(EventTime{shift.at_ns}), shift.what, shift.factor));
+  };
+  for (const auto& shift : thresholds_.shifts()) tell(shift);
+  for (const auto& shift : rates_.shifts()) tell(shift);
+  return out;
+}
+
+std::shared_ptr<const abi::TableSnapshot> Adaptation::frozen(
+    const attribution::Input& input) const {
+  std::vector<SymbolId> nodes;
+  for (const auto& view : input.nodes) nodes.push_back(view.node);
+  return adapt::freeze(rates_, thresholds_.rows(), pack_->signals.size(), nodes);
+}
+
+bool Adaptation::contaminated(SymbolId node, int64_t at_ns) const {
+  if (suppression_.in_maintenance(node, at_ns)) return true;
+  const auto it = nodes_.find(node);
+  if (it == nodes_.end()) return false;
+  const NodeState& s = it->second;
+  if (s.held_until_ns != kNoTimeNs && s.held_from_ns <= at_ns && at_ns <= s.held_until_ns) {
+    return true;
+  }
+  return s.confirmed_ns != kNoTimeNs && topology_->last_repair_ns(node, at_ns) < s.confirmed_ns;
+}
+
+void Adaptation::boundary(int64_t at_ns, eval::SignalEngine& signals) {
+  rates_.advance(at_ns);
+  const auto& features = thresholds_.features();
+  std::map<abi::FeatureId, std::unordered_map<SymbolId, bool>> visited;
+  signals.sample_features(
+      features, at_ns,
+      [&](abi::FeatureId feature, const abi::EntityKey& entity, abi::ClassId hw_class, double x) {
+        if (pack_->entity_kinds[entity.kind].keys.front() != "node") return;
+        const auto node = static_cast<SymbolId>(entity.values[0]);
+        if (thresholds_.counts(feature)) visited[feature][node] = true;
+        if (contaminated(node, at_ns)) return;
+        const auto it = nodes_.find(node);
+        const SymbolId cohort = it == nodes_.end() ? kNoSymbol : it->second.cohort;
+        thresholds_.sample(feature, node, hw_class, cohort, x);
+      });
+  for (const abi::FeatureId feature : features) {
+    if (!thresholds_.counts(feature)) continue;
+    for (const auto& [node, state] : nodes_) {  // any order: samples commute
+      if (visited[feature].contains(node) || contaminated(node, at_ns)) continue;
+      thresholds_.sample(feature, node, topology_->hw_class(node, at_ns), state.cohort, 0);
+    }
+  }
+  thresholds_.close(at_ns);
+  signals.set_tables(tables());
+}
+
+std::shared_ptr<const abi::TableSnapshot> Adaptation::tables() const {
+  return adapt::live(options_.ablate.dynamic ? nullptr : &rates_, thresholds_.rows());
+}
+
+}  // namespace reflex::engine

@@ -1,0 +1,84 @@
+// Adaptation: everything that follows the fleet while events run: benign rates, thresholds, node
+// histories, maintenance. One place that feeds runtime/adapt and answers the incident tracker.
+//
+// Epochs: boundary() is called at whole hours of event time, when all events and firings before it
+// are in and none after it; what it changes holds from there on. So results do not depend on batches.
+// Contamination guard: nodes of open incidents (from 15 minutes before the opening to the end of
+// settle), in maintenance, or confirmed faulty and not yet repaired give no samples to thresholds;
+// what waits to become a benign rate is dropped for confirmed ones.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/firing.h"
+#include "runtime/abi/record.h"
+#include "runtime/abi/verdict.h"
+#include "runtime/adapt/benign_rates.h"
+#include "runtime/adapt/live_table.h"
+#include "runtime/adapt/node_history.h"
+#include "runtime/adapt/thresholds.h"
+#include "runtime/attribution/attribution.h"
+#include "runtime/engine/engine_options.h"
+#include "runtime/engine/suppression.h"
+#include "runtime/eval/signal_engine.h"
+#include "runtime/topology/topology.h"
+
+namespace reflex::engine {
+
+class Adaptation {
+ public:
+  Adaptation(std::shared_ptr<const abi::CompiledPack> pack,
+             std::shared_ptr<const topology::Topology> topology, const EngineOptions& options);
+
+  /// The nodes that the topology knows before the first event: their habit counts from the start.
+  void see_inventory();
+  /// Kinds whose records on_record() wants.
+  [[nodiscard]] bool wants(abi::KindId kind) const { return wanted_[kind] != 0; }
+  void on_record(const abi::Record& record);
+  void on_firing(const abi::Firing& firing);  // of a node
+  void on_opened(const std::vector<attribution::NodeView>& nodes, int64_t opened_ns,
+                 int64_t final_ns);
+  /// Fills what is known of the nodes and marks evidence that counts for nothing.
+  void prepare(attribution::Input& input);
+  void on_final(const attribution::Input& input, const abi::Verdict& verdict);
+  /// What a verdict says of its baseline: "class hw.h100 moved at ..: temp_hot x1.2".
+  [[nodiscard]] std::vector<std::string> shifts(const attribution::Input& input) const;
+  /// A copy of the tables that can be kept.
+  [[nodiscard]] std::shared_ptr<const abi::TableSnapshot> frozen(
+      const attribution::Input& input) const;
+
+  /// Whether boundaries matter at all for this pack.
+  [[nodiscard]] bool has_epochs() const { return thresholds_.wanted(); }
+  void boundary(int64_t at_ns, eval::SignalEngine& signals);
+  /// What expressions read from now on.
+  [[nodiscard]] std::shared_ptr<const abi::TableSnapshot> tables() const;
+
+ private:
+  void see(SymbolId node, int64_t ts_ns);
+  [[nodiscard]] bool contaminated(SymbolId node, int64_t at_ns) const;
+
+  std::shared_ptr<const abi::CompiledPack> pack_;
+  std::shared_ptr<const topology::Topology> topology_;
+  EngineOptions options_;
+  adapt::BenignRates rates_;
+  adapt::Thresholds thresholds_;
+  adapt::NodeHistory history_;
+  Suppression suppression_;
+  std::vector<uint8_t> wanted_;                               // [KindId]
+  std::vector<std::vector<const abi::CohortPlan*>> cohorts_;  // [KindId]
+  struct NodeState {
+    SymbolId cohort = kNoSymbol;
+    int64_t held_from_ns = kNoTimeNs;  // part of an incident
+    int64_t held_until_ns = kNoTimeNs;
+    int64_t confirmed_ns = kNoTimeNs;
+  };
+  std::unordered_map<SymbolId, NodeState> nodes_;
+};
+
+}  // namespace reflex::engine

@@ -1,0 +1,34 @@
+// Decision levels: from which probability on a node is named, by hardware class.
+//
+// The level maximises node-micro F1 on predictions for incidents that the numbers were not fitted
+// on. A class gets its own, shrunk to the fleet's by its number of incidents. The flat top of the
+// F1 curve is taken at its middle, so that a single incident does not decide.
+#pragma once
+
+#include <vector>
+
+#include "runtime/abi/model.h"
+#include "runtime/abi/plan_ids.h"
+
+namespace reflex::learn {
+
+/// One node of one incident, with what was predicted and what is true.
+struct Prediction {
+  abi::ClassId hw_class = 0;
+  double p = 0;
+  bool culprit = false;
+};
+
+struct Levels {
+  double fleet = 0;
+  std::vector<double> by_class;  // [ClassId]; 0: too few, the fleet's
+  double f1_before = 0;          // at `before`
+  double f1_after = 0;
+};
+
+/// `missed`: culprits that were no candidate at all (false negatives at any level).
+/// `before`: the level in force without learning.
+Levels fit_levels(const std::vector<Prediction>& predictions, size_t missed, size_t classes,
+                  double before);
+
+}  // namespace reflex::learn

@@ -1,0 +1,191 @@
+// Benign rates: against a count by hand, shrinkage, contamination, cohorts, shifts of a class.
+#include "runtime/adapt/benign_rates.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <random>
+
+#include "runtime/base/time.h"
+
+namespace reflex::adapt {
+namespace {
+
+constexpr int64_t kHour = kNsPerHour;
+
+struct Fleet {
+  std::shared_ptr<abi::CompiledPack> pack = std::make_shared<abi::CompiledPack>();
+  std::unique_ptr<BenignRates> rates;
+  SymbolId nodes;
+  explicit Fleet(SymbolId node_count, RateOptions options = {}) : nodes(node_count) {
+    pack->symbols = std::make_shared<SymbolTable>();
+    pack->entity_kinds = {{{"node"}}};
+    pack->classes.resize(3);
+    pack->classes[1].name = "hw.a";
+    pack->classes[2].name = "hw.b";
+    for (const char* name : {"s0", "s1"}) {
+      abi::SignalPlan plan;
+      plan.name = name;
+      plan.holds_ns = 10 * kNsPerMinute;
+      pack->signals.push_back(plan);
+    }
+    options.delay_ns = 24 * kHour;
+    rates = std::make_unique<BenignRates>(pack, options);
+    for (SymbolId n = 1; n <= nodes; ++n) rates->see_node(n, 1, 0);
+    rates->advance(0);
+  }
+  void fire(SymbolId node, int64_t at_ns, abi::SignalId signal = 0) {
+    abi::Firing f;
+    f.signal = signal;
+    f.ts_ns = f.onset_ns = at_ns;
+    f.entity.count = 1;
+    f.entity.values[0] = node;
+    rates->advance(at_ns);
+    rates->add(f);
+  }
+  /// Every node in [from, to] fires about `per_day` times a day over [day0, day1).
+  void habit(SymbolId from, SymbolId to, double per_day, int day0, int day1, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::uniform_real_distribution<double> chance(0, 1);
+    for (int64_t hour = day0 * 24; hour < day1 * 24; ++hour) {
+      rates->advance(hour * kHour);
+      for (SymbolId n = from; n <= to; ++n) {
+        if (chance(random) < per_day / 24) fire(n, hour * kHour + 1);
+      }
+    }
+    rates->advance(day1 * 24 * kHour);
+  }
+};
+
+TEST(BenignRates, NothingIsMeasuredBeforeTheDelay) {
+  Fleet f(10);
+  f.fire(1, kHour);
+  f.rates->advance(20 * kHour);
+  EXPECT_EQ(f.rates->benign(0, 1).node_hours, 0);
+  f.rates->advance(30 * kHour);
+  EXPECT_GT(f.rates->benign(0, 1).node_hours, 0);
+}
+
+RC_GTEST_PROP(BenignRates, the_rate_of_a_class_is_counts_over_node_hours, ()) {
+  const auto per_day = *rc::gen::elementOf(std::vector<double>{0.5, 2, 6});
+  RateOptions never;
+  never.class_half_life_hours = never.node_half_life_hours = 1e9;
+  never.by_node = false;
+  Fleet f(60, never);
+  std::mt19937_64 random(*rc::gen::arbitrary<uint64_t>());
+  double counted = 0;
+  const int64_t hours = 20 * 24;
+  for (int64_t h = 0; h < hours; ++h) {
+    f.rates->advance(h * kHour);
+    for (SymbolId n = 1; n <= f.nodes; ++n) {
+      if (static_cast<double>(random() % 10'000) >= per_day / 24 * 10'000) continue;
+      f.fire(n, h * kHour);
+      if (h < hours - 24) counted += 1;
+    }
+  }
+  f.rates->advance(hours * kHour);
+  const auto rate = f.rates->benign(0, 5);
+  const double node_hours = 60.0 * (hours - 24);
+  RC_ASSERT(std::fabs(rate.firings_per_hour * node_hours / counted - 1) < 0.06);
+  RC_ASSERT(std::fabs(rate.onsets_per_hour - rate.firings_per_hour) < 1e-9);
+}
+
+TEST(BenignRates, ANodesHabitIsShrunkTowardsItsClass) {
+  Fleet f(100);
+  f.habit(1, 99, 1, 0, 20, 1);
+  const double usual = f.rates->benign(0, 50).firings_per_hour;
+  EXPECT_NEAR(usual * 24, 1, 0.6);
+  const double quiet = f.rates->benign(0, 100).firings_per_hour;  // never fired
+  EXPECT_LT(quiet, usual * 0.7);
+  EXPECT_GT(quiet, usual * 0.05);
+  EXPECT_EQ(f.rates->benign(0, 4711).from, abi::TableOrigin::From::kFleet);
+}
+
+TEST(BenignRates, AChronicNodeKeepsItsOwnRateAndMovesNobodyElse) {
+  Fleet f(100);
+  std::mt19937_64 random(3);
+  for (int64_t h = 0; h < 30 * 24; ++h) {
+    for (SymbolId n = 1; n <= 99; ++n) {
+      if (random() % 48 == 0) f.fire(n, h * kHour);
+    }
+    f.fire(100, h * kHour + 5);
+  }
+  EXPECT_NEAR(f.rates->benign(0, 100).firings_per_hour, 1, 0.25);
+  EXPECT_LT(f.rates->benign(0, 1).firings_per_hour, 0.06);
+  EXPECT_TRUE(f.rates->shifts().empty());
+}
+
+TEST(BenignRates, WhatWaitsOfAFaultyNodeDoesNotCount) {
+  Fleet guarded(20);
+  Fleet open(20);
+  for (Fleet* f : {&guarded, &open}) {
+    f->habit(1, 20, 0.5, 0, 10, 9);
+    for (int i = 0; i < 40; ++i) f->fire(7, 10 * 24 * kHour + i * 20 * kNsPerMinute);
+  }
+  guarded.rates->forget_waiting(7);
+  for (Fleet* f : {&guarded, &open}) f->rates->advance(13 * 24 * kHour);
+  EXPECT_LT(guarded.rates->benign(0, 7).firings_per_hour * 3,
+            open.rates->benign(0, 7).firings_per_hour);
+}
+
+TEST(BenignRates, ACohortBeginsAnewWithItsClassAsPrior) {
+  Fleet f(60);
+  f.habit(1, 60, 1, 0, 20, 4);
+  const double before = f.rates->benign(0, 1).firings_per_hour;
+  const SymbolId driver = f.pack->symbols->intern("570.86");
+  for (SymbolId n = 1; n <= 30; ++n) f.rates->set_cohort(n, driver, 20 * 24 * kHour);
+  EXPECT_NEAR(f.rates->benign(0, 1).firings_per_hour, before, before * 0.6);
+  f.habit(1, 30, 6, 20, 32, 5);
+  EXPECT_GT(f.rates->benign(0, 1).firings_per_hour, 4 * before);
+  EXPECT_LT(f.rates->benign(0, 60).firings_per_hour, 1.5 * before);
+  EXPECT_EQ(f.rates->cohort_text(1), "class hw.a, 570.86");
+}
+
+TEST(BenignRates, AClassThatMovesAsAWholeMovesItsBaseline) {
+  Fleet f(80);
+  f.habit(1, 80, 2, 0, 12, 6);
+  const double before = f.rates->benign(0, 9).firings_per_hour;
+  ASSERT_TRUE(f.rates->shifts().empty());
+  f.habit(1, 80, 10, 12, 14, 7);
+  ASSERT_EQ(f.rates->shifts().size(), 1u);
+  EXPECT_EQ(f.rates->shifts()[0].what, "s0");
+  EXPECT_EQ(f.rates->shifts()[0].hw_class, 1);
+  EXPECT_NEAR(f.rates->shifts()[0].factor, 5, 1.5);
+  // At once, although the counts themselves still wait.
+  EXPECT_NEAR(f.rates->benign(0, 9).firings_per_hour / before, 5, 2);
+  f.habit(1, 80, 10, 14, 20, 8);
+  EXPECT_EQ(f.rates->shifts().size(), 1u) << "the new level is the habit now";
+  f.habit(1, 80, 1, 20, 23, 9);
+  EXPECT_EQ(f.rates->shifts().size(), 2u) << "a fall is seen as well";
+}
+
+TEST(BenignRates, AStormOfAnHourIsNoShift) {
+  Fleet f(80);
+  f.habit(1, 80, 0.5, 0, 12, 6);
+  for (SymbolId n = 1; n <= 80; ++n) {
+    for (int i = 0; i < 3; ++i) f.fire(n, 12 * 24 * kHour + i * 15 * kNsPerMinute);
+  }
+  f.habit(1, 80, 0.5, 12, 16, 7);
+  for (const Shift& shift : f.rates->shifts()) {
+    ADD_FAILURE() << shift.what << " x" << shift.factor << " at hour " << shift.at_ns / kHour;
+  }
+}
+
+TEST(BenignRates, OtherSplitsOfTimeGiveTheSameRates) {
+  Fleet often(10);
+  Fleet seldom(10);
+  std::mt19937_64 random(2);
+  for (int64_t h = 0; h < 200; ++h) {
+    const auto node = static_cast<SymbolId>(1 + random() % 10);
+    for (int64_t part = 0; part < 4; ++part) often.rates->advance(h * kHour + part);
+    often.fire(node, h * kHour + 9);
+    seldom.fire(node, h * kHour + 9);
+  }
+  for (SymbolId n = 1; n <= 10; ++n) {
+    EXPECT_EQ(often.rates->benign(0, n).firings_per_hour,
+              seldom.rates->benign(0, n).firings_per_hour);
+  }
+}
+
+}  // namespace
+}  // namespace reflex::adapt
