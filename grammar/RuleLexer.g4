@@ -53,7 +53,7 @@ K_UNEXPLAINED : 'unexplained' ; K_VERDICT : 'verdict' ; K_ANNOTATE : 'annotate' 
 K_ACTION : 'action' ; K_REPEAT : 'repeat' ; K_RESOLVE : 'resolve' ; K_SIGNALS : 'signals' ;
 K_UNTIL : 'until' ; K_REASON : 'reason' ; K_FROM : 'from' ; K_GRACE : 'grace' ;
 K_EXTEND : 'extend' ; K_SET : 'set' ; K_DISABLE : 'disable' ; K_EXCEPT : 'except' ;
-K_ALIAS : 'alias' ; K_KIND : 'kind' ;
+K_ALIAS : 'alias' ; K_KIND : 'kind' ; K_SYNERGY : 'synergy' ;
 
 // ---- keywords: tests
 K_NODES : 'nodes' ; K_JOB : 'job' ; K_WITH : 'with' ; K_TO : 'to' ; K_EVERY : 'every' ;

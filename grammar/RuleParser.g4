@@ -16,7 +16,7 @@ declaration
   | K_EXPORT? ( eventDecl | profileDecl | listDecl | macroDecl | decoderDecl | signalDecl
               | featureDecl | faultDecl | incidentDecl )
   | edgeDecl | testDecl | overlayDecl | verdictRuleDecl | suppressDecl | maintenanceDecl
-  | baselineDecl
+  | baselineDecl | synergyDecl
   ;
 
 // ---------------------------------------------------------------- A1 pack head
@@ -172,6 +172,7 @@ baselineDecl
   ;
 maintenanceDecl : K_MAINTENANCE K_FROM K_EVENT dottedName K_UNTIL dottedName K_ON identifier
                   ( K_GRACE sum )? ;
+synergyDecl : K_SYNERGY dottedName K_FROM dottedName ( K_AND dottedName )+ K_WEIGHT sum ;
 
 // ---------------------------------------------------------------- A12 tests
 testDecl : K_TEST STRING testTable? LBRACE ( testStatement | SEMICOLON )* RBRACE ;
@@ -295,6 +296,6 @@ softWord
   | K_STALE_AFTER | K_ALPHA | K_PRIOR | K_SEVERITY | K_REMEDY | K_LAG | K_SCOPE | K_WEIGHT | K_BY
   | K_OPENS | K_SETTLE | K_MERGE | K_CONFIRM | K_UNEXPLAINED | K_VERDICT | K_ANNOTATE | K_ACTION
   | K_REPEAT | K_RESOLVE | K_SIGNALS | K_UNTIL | K_REASON | K_FROM | K_GRACE | K_EXTEND | K_SET
-  | K_DISABLE | K_EXCEPT | K_ALIAS | K_KIND | K_NODES | K_JOB | K_TO | K_LOG | K_SOURCE | K_NO
+  | K_DISABLE | K_EXCEPT | K_ALIAS | K_KIND | K_SYNERGY | K_NODES | K_JOB | K_TO | K_LOG | K_SOURCE | K_NO
   | K_BEFORE | K_MISSING | K_SECOND | K_MINUTE | K_HOUR | K_DAY | UNIT
   ;

@@ -491,9 +491,17 @@ struct MaintenanceDecl {
   ExprPtr grace;
 };
 
+/// `synergy FAULT from S1 and S2 weight 1.5 nats`
+struct SynergyDecl {
+  Name cause;
+  std::vector<Name> signals;
+  ExprPtr weight_nats;
+};
+
 using DeclNode = std::variant<EventDecl, ProfileDecl, ListDecl, MacroDecl, DecoderDecl, SignalDecl,
                               FeatureDecl, FaultDecl, CausesDecl, IncidentDecl, TestDecl,
-                              OverlayDecl, VerdictRuleDecl, SuppressDecl, MaintenanceDecl, BaselineDecl>;
+                              OverlayDecl, VerdictRuleDecl, SuppressDecl, MaintenanceDecl,
+                              BaselineDecl, SynergyDecl>;
 
 struct Decl {
   bool exported = false;

@@ -347,6 +347,11 @@ std::string form(const MaintenanceDecl& m) {
       .done();
 }
 
+std::string form(const SynergyDecl& s) {
+  Form f("synergy " + s.cause.text);
+  return f.list("from", s.signals).expr("weight", s.weight_nats).done();
+}
+
 std::string form(const PackHead& head) {
   Form f("pack " + head.name.text);
   f.word(head.version).text("engine", head.engine_range).text("dsl", std::to_string(head.dsl));

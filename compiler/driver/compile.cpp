@@ -239,7 +239,8 @@ Result<std::unique_ptr<Compilation>> Pipeline::run(std::vector<InMemoryFile> fil
                       auto text = reader_ ? reader_(path) : std::nullopt;
                       if (text) data_files_[path] = *text;
                       return text;
-                    }};
+                    },
+                    options_.now_ns};
   sema::Output output;
   // Broken packs are checked too: one run shows the mistakes of all statements that parsed.
   sema::analyze(input, out_->sink, output);

@@ -24,6 +24,7 @@ struct Options {
   unsigned compile_threads = 2;
   bool include_tests = false;            // keep *_test.rfx files and `test` blocks
   std::shared_ptr<SymbolTable> symbols;  // null: a new one
+  int64_t now_ns = 0;                    // wall clock for warnings about ends; 0 = give none
 };
 
 /// One file given in memory (tests, the LSP later) instead of on disk.

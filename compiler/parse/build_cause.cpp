@@ -157,10 +157,12 @@ void Builder::declaration(Parser::DeclarationContext* ctx) {
     d.node = verdict_rule(rule_ctx);
   } else if (auto* suppress_ctx = ctx->suppressDecl()) {
     d.node = suppress(suppress_ctx);
+  } else if (auto* maintenance_ctx = ctx->maintenanceDecl()) {
+    d.node = maintenance(maintenance_ctx);
   } else if (auto* baseline_ctx = ctx->baselineDecl()) {
     d.node = baseline(baseline_ctx);
   } else {
-    d.node = maintenance(ctx->maintenanceDecl());
+    d.node = synergy(ctx->synergyDecl());
   }
   module_.decls.push_back(std::move(d));
 }

@@ -146,4 +146,13 @@ ast::MaintenanceDecl Builder::maintenance(Parser::MaintenanceDeclContext* ctx) {
   return m;
 }
 
+ast::SynergyDecl Builder::synergy(Parser::SynergyDeclContext* ctx) {
+  ast::SynergyDecl s;
+  s.signals = names(ctx->dottedName());
+  s.cause = s.signals.front();
+  s.signals.erase(s.signals.begin());
+  s.weight_nats = sum(ctx->sum());
+  return s;
+}
+
 }  // namespace reflex::parse

@@ -112,6 +112,7 @@ class Builder {
   ast::SuppressDecl suppress(Parser::SuppressDeclContext* ctx);
   ast::BaselineDecl baseline(Parser::BaselineDeclContext* ctx);
   ast::MaintenanceDecl maintenance(Parser::MaintenanceDeclContext* ctx);
+  ast::SynergyDecl synergy(Parser::SynergyDeclContext* ctx);
 
   // ---- tests (build_test.cpp, build_test_event.cpp)
   ast::TestDecl test(Parser::TestDeclContext* ctx);

@@ -18,19 +18,21 @@ constexpr size_t kQuotedMax = 40;
 
 const std::vector<std::string>& declaration_words() {
   static const std::vector<std::string> kWords = {
-      "clock",  "cohort", "decoder",  "event",  "export", "external", "fault",       "feature",
-      "import", "incident", "limits", "list",   "macro",    "maintenance", "overlay",
-      "pack",   "profile",  "repair", "rule",   "signal", "suppress", "test"};
+      "clock",   "cohort", "decoder",  "event",  "export",      "external", "fault",
+      "feature", "import", "incident", "limits", "list",        "macro",    "maintenance",
+      "overlay", "pack",   "profile",  "repair", "rule",        "signal",   "suppress",
+      "synergy", "test"};
   return kWords;
 }
 
 bool is_declaration_word(size_t type) {
-  static constexpr std::array<size_t, 22> kTypes = {
-      Lexer::K_COHORT, Lexer::K_REPAIR, Lexer::K_CLOCK,       Lexer::K_DECODER, Lexer::K_EVENT,    Lexer::K_EXPORT,
+  static constexpr std::array<size_t, 23> kTypes = {
+      Lexer::K_CLOCK,       Lexer::K_DECODER, Lexer::K_EVENT,    Lexer::K_EXPORT,
       Lexer::K_EXTERNAL,    Lexer::K_FAULT,   Lexer::K_FEATURE,  Lexer::K_IMPORT,
       Lexer::K_INCIDENT,    Lexer::K_LIMITS,  Lexer::K_LIST,     Lexer::K_MACRO,
       Lexer::K_MAINTENANCE, Lexer::K_OVERLAY, Lexer::K_PACK,     Lexer::K_PROFILE,
-      Lexer::K_RULE,        Lexer::K_SIGNAL,  Lexer::K_SUPPRESS, Lexer::K_TEST};
+      Lexer::K_RULE,        Lexer::K_SIGNAL,  Lexer::K_SUPPRESS, Lexer::K_TEST,
+      Lexer::K_COHORT,      Lexer::K_REPAIR,  Lexer::K_SYNERGY};
   return std::find(kTypes.begin(), kTypes.end(), type) != kTypes.end();
 }
 

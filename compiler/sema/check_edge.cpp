@@ -131,6 +131,11 @@ void Builder::probability() {
       ok = false;
       return;
     }
+    if (n->op == ir::Op::kTable) {
+      s.report(Id::kNotConstant, e.span, "p cannot be an adaptive parameter");
+      ok = false;
+      return;
+    }
     for (const abi::ClassPlan& c : s.pack.classes) {
       double p = 0.5;
       const bool known = !c.params_known.empty() && c.params_known[n->index] != 0;
@@ -168,10 +173,6 @@ void Builder::probability() {
 }
 
 void Builder::strength() {
-  if (d.learn) {
-    s.report(Id::kLaterVersion, d.cause.span, "`learn` belongs to a later version of the engine");
-    ok = false;
-  }
   if (d.p && d.weight_nats) {
     auto& diag = s.report(Id::kMixedWeight, d.weight_nats->span,
                           "an edge has either `p` or `weight`, not both");
@@ -200,28 +201,18 @@ void Builder::strength() {
 }
 
 void Builder::lag() {
-  edge.lag_lo_ns = kDefaultLagLoNs;
-  edge.lag_hi_ns = kDefaultLagHiNs;
-  if (!d.lag_lo || !d.lag_hi) return;
-  const auto lo = constant_duration(s, pack, *d.lag_lo, "the lag", true);
-  const auto hi = constant_duration(s, pack, *d.lag_hi, "the lag", true);
-  if (!lo || !hi) {
-    ok = false;
-    return;
-  }
-  if (*lo >= *hi) {
-    s.report(Id::kBadInterval, source::cover(d.lag_lo->span, d.lag_hi->span),
-             "the lag must go from the earlier to the later bound");
-    ok = false;
-  }
-  edge.lag_lo_ns = *lo;
-  edge.lag_hi_ns = *hi;
+  const auto lag = check_lag(s, pack, d);
+  ok = ok && lag;
+  if (!lag) return;
+  edge.lag_lo_ns = lag->lo_ns;
+  edge.lag_hi_ns = lag->hi_ns;
 }
 
 void Builder::scope() {
   static const std::vector<std::pair<std::string, Scope>> kScopes{
       {"self", Scope::kSelf}, {"peers", Scope::kPeers}, {"rack", Scope::kRack},
-      {"tor", Scope::kTor},   {"job", Scope::kJob},     {"all", Scope::kAll}};
+      {"tor", Scope::kTor},   {"pod", Scope::kPod},     {"zone", Scope::kZone},
+      {"job", Scope::kJob},   {"class", Scope::kClass}, {"all", Scope::kAll}};
   if (d.scope.empty()) return;
   std::vector<std::string> names;
   for (const auto& [name, value] : kScopes) {
@@ -257,15 +248,43 @@ void Builder::effects() {
   }
 }
 
+/// `SIGNAL explained by maintenance on node`: not an edge, maintenance is no cause of its own.
+void check_explained_by_maintenance(State& s, PackIndex pack, const ast::CausesDecl& d) {
+  if (d.on.text != "node") {
+    auto& diag = s.report(Id::kNotAKey, d.on.empty() ? d.cause.span : d.on.span,
+                          "maintenance is of a node");
+    diag.help = "write: explained by maintenance on node";
+    return;
+  }
+  if (d.p || d.weight_nats || d.lag_lo || !d.scope.empty() || d.when_at_least) {
+    auto& diag = s.report(Id::kNotHere, d.cause.span,
+                          "`explained by maintenance` takes no p, weight, lag, scope or when");
+    diag.help = "it lasts as long as the maintenance and its grace";
+    return;
+  }
+  const auto signal = resolve(s, s.signal_names, pack, d.effects[0], Id::kUnknownSignal);
+  if (!signal || s.signals[*signal].broken) return;
+  if (!node_keyed(s, s.pack.signals[*signal].entity_kind)) {
+    auto& diag = s.report(Id::kScopeUnreachable, d.effects[0].span,
+                          "'" + d.effects[0].text + "' is on " +
+                              entity_text(s, s.pack.signals[*signal].entity_kind) +
+                              "; maintenance is of a node");
+    diag.notes.push_back({s.signals[*signal].decl->name.span, "the signal is declared here"});
+    return;
+  }
+  s.pack.explained_by_maintenance.push_back({*signal, s.where(d.effects[0].span)});
+}
+
 void check_edge(State& s, PackIndex pack, const ast::CausesDecl& d) {
-  if (d.verb != ast::CausesDecl::Verb::kCauses) {
-    const bool masks = d.verb == ast::CausesDecl::Verb::kMasks;
-    s.report(Id::kLaterVersion, d.cause.span,
-             std::string(masks ? "`masks`" : "`explained by`") +
-                 " belongs to a later version of the engine");
-    for (const ast::Name& effect : d.effects) {
-      resolve(s, s.signal_names, pack, effect, Id::kUnknownSignal);
-    }
+  using Verb = ast::CausesDecl::Verb;
+  if (d.verb == Verb::kMasks) return check_mask(s, pack, d);
+  if (d.verb == Verb::kExplainedBy && d.cause.text == "maintenance") {
+    return check_explained_by_maintenance(s, pack, d);
+  }
+  if (d.when_at_least) {
+    auto& diag = s.report(Id::kNotHere, d.when_at_least->span,
+                          "`when at least` belongs to `masks`, not to an edge");
+    diag.help = "an edge has p, weight, lag and scope";
     return;
   }
   Builder b{s, pack, d, {}, 0, true};
@@ -362,6 +381,19 @@ void Cycle::visit(uint32_t root) {
 }
 
 }  // namespace
+
+std::optional<Lag> check_lag(State& s, PackIndex pack, const ast::CausesDecl& d) {
+  if (!d.lag_lo || !d.lag_hi) return Lag{kDefaultLagLoNs, kDefaultLagHiNs};
+  const auto lo = constant_duration(s, pack, *d.lag_lo, "the lag", true);
+  const auto hi = constant_duration(s, pack, *d.lag_hi, "the lag", true);
+  if (!lo || !hi) return std::nullopt;
+  if (*lo >= *hi) {
+    s.report(Id::kBadInterval, source::cover(d.lag_lo->span, d.lag_hi->span),
+             "the lag must go from the earlier to the later bound");
+    return std::nullopt;
+  }
+  return Lag{*lo, *hi};
+}
 
 void check_edges(State& s) {
   for_each<ast::CausesDecl>(s, [&](DeclRef ref, const ast::CausesDecl& d, const ast::Decl&) {

@@ -100,7 +100,10 @@ NodePtr bound(State& s, const Binding& b, const std::vector<Segment>& path, Span
 NodePtr parameter(State& s, const std::vector<Segment>& path, Span span) {
   const std::string name = join(path, 1, path.size());
   for (uint32_t i = 0; i < s.params.size(); ++i) {
-    if (s.params[i].name == name) return load(Op::kParam, i, s.params[i].type, span);
+    const ParamInfo& p = s.params[i];
+    if (p.name != name) continue;
+    return p.adaptive == kNone32 ? load(Op::kParam, i, p.type, span)
+                                 : load(Op::kTable, p.adaptive, p.type, span);
   }
   auto& d = s.report(Id::kUnknownParameter, path.size() > 1 ? span_of(path, 1) : span,
                      "'" + name + "' is not a parameter of any profile");

@@ -26,6 +26,7 @@ struct Builder {
   void resolve_class(uint32_t c, int depth);
   void declare_params(uint32_t c);
   void set_param(uint32_t c, const ast::ProfileParam& p);
+  void set_adaptive_param(uint32_t c, const ast::ProfileParam& p, uint32_t param);
   void new_param(uint32_t c, const ast::ProfileParam& p);
   std::optional<NodePtr> value_of(uint32_t c, const ast::ProfileParam& p, uint32_t param);
   void check_matches(uint32_t c);
@@ -65,14 +66,20 @@ void Builder::new_param(uint32_t c, const ast::ProfileParam& p) {
   if (!type) return;
   for (const ParamInfo& other : s.params) {
     if (other.name != p.name.text) continue;
-    if (other.type == *type) return;
+    if (other.type == *type && !p.adaptive && other.adaptive == kNone32) return;
+    if (other.type == *type) {
+      auto& d = s.report(Id::kDuplicateName, p.name.span,
+                         "parameter '" + p.name.text + "' is declared elsewhere, one is adaptive");
+      d.notes.push_back({other.span, "declared here"});
+      return;
+    }
     auto& d = s.report(Id::kTypeMismatch, p.type.span,
                        "parameter '" + p.name.text + "' is a " + to_text(s, *type) +
                            " here and a " + to_text(s, other.type) + " elsewhere");
     d.notes.push_back({other.span, "declared here"});
     return;
   }
-  ParamInfo info{p.name.text, *type, p.name.span, {}, {}};
+  ParamInfo info{p.name.text, *type, p.name.span, {}, {}, kNone32};
   if (p.within && p.within->args.size() == 2) {
     Env env;
     env.pack = refs[c].pack;
@@ -87,16 +94,13 @@ void Builder::new_param(uint32_t c, const ast::ProfileParam& p) {
   }
   s.params.push_back(std::move(info));
   s.pack.params.push_back({p.name.text, *type});
+  if (p.adaptive) {
+    declare_adaptive(s, refs[c].pack, p, static_cast<uint32_t>(s.params.size() - 1));
+  }
 }
 
 void Builder::declare_params(uint32_t c) {
   for (const ast::ProfileParam& p : decls[c]->params) {
-    if (p.adaptive || (!p.value && p.type.name.empty())) {
-      s.report(
-          Id::kLaterVersion, p.name.span,
-          "adaptive parameters ('" + p.name.text + "') belong to a later version of the engine");
-      continue;
-    }
     if (!p.type.name.empty()) new_param(c, p);
   }
 }
@@ -131,7 +135,6 @@ std::optional<NodePtr> Builder::value_of(uint32_t c, const ast::ProfileParam& p,
 }
 
 void Builder::set_param(uint32_t c, const ast::ProfileParam& p) {
-  if (p.adaptive || !p.value) return;
   ClassPlan& plan = s.pack.classes[c];
   std::optional<uint32_t> param;
   for (uint32_t i = 0; i < s.params.size(); ++i) {
@@ -158,11 +161,40 @@ void Builder::set_param(uint32_t c, const ast::ProfileParam& p) {
     return;
   }
   if (!param) return;  // its type was not understood
+  if (s.params[*param].adaptive != kNone32 || p.adaptive || !p.value) {
+    set_adaptive_param(c, p, *param);
+    return;
+  }
   const auto node = value_of(c, p, *param);
   plan.param_where[*param] = s.where(p.name.span);
   if (!node) return;
   plan.params[*param] = static_cast<uint64_t>((*node)->imm);
   plan.params_known[*param] = 1;
+}
+
+void Builder::set_adaptive_param(uint32_t c, const ast::ProfileParam& p, uint32_t param) {
+  ClassPlan& plan = s.pack.classes[c];
+  plan.param_where[param] = s.where(p.name.span);
+  const abi::AdaptiveId id = s.params[param].adaptive;
+  if (id == kNone32) {
+    if (p.adaptive) return;  // its type does not fit, reported
+    auto& d = s.report(Id::kTypeMismatch, p.name.span,
+                       "'" + p.name.text + "' is not an adaptive parameter");
+    d.notes.push_back({s.params[param].span, "declared here"});
+    d.help = "write: " + p.name.text + " = ..";
+    return;
+  }
+  if (p.value) {
+    auto& d = s.report(Id::kTypeMismatch, p.name.span,
+                       "'" + p.name.text + "' is adaptive, it has no fixed value");
+    d.notes.push_back({s.params[param].span, "declared here"});
+    d.help = "write: " + p.name.text + " { default .. }";
+    return;
+  }
+  const auto initial = set_adaptive(s, refs[c].pack, plan, p, id, p.adaptive);
+  if (!initial) return;
+  plan.params[param] = static_cast<uint64_t>(f64_to_bits(*initial));
+  plan.params_known[param] = 1;
 }
 
 void Builder::check_matches(uint32_t c) {
@@ -188,6 +220,7 @@ void Builder::resolve_class(uint32_t c, int depth) {
   plan.params.assign(s.params.size(), 0);
   plan.params_known.assign(s.params.size(), 0);
   plan.param_where.assign(s.params.size(), {});
+  plan.adaptive.assign(s.adaptives.size(), {});
   if (!d.extends.empty()) {
     const auto parent = resolve(s, s.profile_names, refs[c].pack, d.extends, Id::kUnknownProfile);
     if (parent && state[*parent] == 1) {
@@ -203,6 +236,7 @@ void Builder::resolve_class(uint32_t c, int depth) {
       plan.params = up.params;
       plan.params_known = up.params_known;
       plan.param_where = up.param_where;
+      plan.adaptive = up.adaptive;
     }
   }
   for (const ast::ProfileParam& p : d.params) set_param(c, p);

@@ -59,12 +59,6 @@ void check_later(State& s) {
         refuse(d.name.span, "rules on verdicts ('" + d.name.text + "')");
         resolve(s, s.incident_names, ref.pack, d.incident, Id::kUnknownIncident);
       });
-  for_each<ast::SuppressDecl>(s, [&](DeclRef ref, const ast::SuppressDecl& d, const ast::Decl&) {
-    refuse(d.name.span, "suppressions ('" + d.name.text + "')");
-    for (const ast::Name& name : d.signals) {
-      resolve(s, s.signal_names, ref.pack, name, Id::kUnknownSignal);
-    }
-  });
 }
 
 void lint(State& s) {

@@ -26,9 +26,10 @@ const Node* first_comparison(const Node& n) {
   return nullptr;
 }
 
-void collect_params(const Node& n, std::vector<uint32_t>& out) {
+void collect_params(const State& s, const Node& n, std::vector<uint32_t>& out) {
   if (n.op == Op::kParam) out.push_back(n.index);
-  for (const NodePtr& a : n.args) collect_params(*a, out);
+  if (n.op == Op::kTable) out.push_back(s.adaptives[n.index].param);
+  for (const NodePtr& a : n.args) collect_params(s, *a, out);
 }
 
 bool changes_with_time(FeatureOp op) {
@@ -90,7 +91,7 @@ void Builder::conditions() {
 
 std::string Builder::origin(const NodePtr& n) const {
   std::vector<uint32_t> params;
-  collect_params(*n, params);
+  collect_params(s, *n, params);
   std::string text;
   for (const uint32_t p : params) {
     const abi::SourceRef at = s.where(s.params[p].span);
@@ -117,6 +118,12 @@ void Builder::shown() {
   out().shown_value = emit(s, to_f64(value), c.name + ".value");
   out().shown_limit = emit(s, to_f64(limit), c.name + ".limit");
   out().limit_origin = origin(limit);
+  std::vector<uint32_t> params;
+  collect_params(s, *limit, params);
+  // One that is adaptive: what moved it is part of the explanation.
+  for (const uint32_t p : params) {
+    if (s.params[p].adaptive != kNone32) out().limit_adaptive = s.params[p].adaptive;
+  }
 }
 
 void Builder::clear() {

@@ -76,6 +76,7 @@ abi::ExprInfo info_of(const std::vector<ir::Inst>& insts, const abi::Type& type)
         info.reads_captures = true;
         break;
       case Op::kParam:
+      case Op::kTable:  // the row of the entity's node, or of its class
         info.reads_class = true;
         break;
       case Op::kPeers:

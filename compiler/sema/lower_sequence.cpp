@@ -204,7 +204,8 @@ void Builder::join_entity_parts(Split& parts) const {
   std::vector<NodePtr> leaf;
   std::vector<NodePtr> join;
   for (const NodePtr& part : all) {
-    const bool entity = reads(part, ir::Op::kEntityKey) || reads(part, ir::Op::kParam);
+    const bool entity = reads(part, ir::Op::kEntityKey) || reads(part, ir::Op::kParam) ||
+                        reads(part, ir::Op::kTable);
     (entity ? join : leaf).push_back(part);
   }
   if (parts.join) conjuncts(parts.join, join);

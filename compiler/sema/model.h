@@ -83,6 +83,14 @@ struct ParamInfo {
   abi::Type type;
   Span span;                     // of the declaration
   std::optional<double> lo, hi;  // `within`, in the base unit
+  abi::AdaptiveId adaptive = kNone32;
+};
+
+struct AdaptiveInfo {
+  uint32_t param = 0;
+  PackIndex pack = 0;
+  double unit_factor = 1;  // of a number without unit, to the base unit
+  ast::Name feature;       // `from`
 };
 
 /// A named thing of one category.
@@ -118,6 +126,7 @@ struct State {
   std::vector<SignalInfo> signals;                  // [SignalId]
   std::vector<CauseInfo> causes;                    // [CauseId]
   std::vector<ParamInfo> params;                    // [ParamId]
+  std::vector<AdaptiveInfo> adaptives;              // [AdaptiveId]
   std::vector<const ast::ProfileDecl*> profiles;    // [ClassId]
   std::vector<const ast::IncidentDecl*> incidents;  // [incident]
   std::vector<abi::Type> feature_types;             // [FeatureId]

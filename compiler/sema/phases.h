@@ -55,6 +55,14 @@ void check_lists(State& s);
 void check_profiles(State& s);
 void check_macros(State& s);
 
+// ---- check_adaptive.cpp: adaptive parameters of profiles
+void declare_adaptive(State& s, PackIndex pack, const ast::ProfileParam& p, uint32_t param);
+/// Applies the settings that `p` states to those of a class; its default, or nothing when reported.
+std::optional<double> set_adaptive(State& s, PackIndex pack, abi::ClassPlan& plan,
+                                   const ast::ProfileParam& p, abi::AdaptiveId id, bool declares);
+/// Looks up the features, once they are checked.
+void check_adaptives(State& s);
+
 // ---- check_expr.cpp, check_name.cpp, check_operator.cpp, check_arithmetic.cpp, check_member.cpp,
 //      check_call.cpp
 NodePtr check_expr(State& s, const Env& env, const ast::Expr& e,
@@ -165,6 +173,18 @@ void check_later(State& s);
 
 // ---- check_baseline.cpp: cohorts, repairs, maintenance
 void check_baselines(State& s);
+// ---- check_suppress.cpp: suppressions; check_mask.cpp: masks, synergies
+void check_suppressions(State& s);
+void check_mask(State& s, PackIndex pack, const ast::CausesDecl& d);
+void check_synergies(State& s);
+/// "2027-03-31" or an RFC 3339 text -> ns; reports R319; warns (R210) when it has passed.
+std::optional<int64_t> until_ns(State& s, const std::string& text, Span span);
+/// The lag of an edge or mask, the default without one; nothing after a report.
+struct Lag {
+  int64_t lo_ns;
+  int64_t hi_ns;
+};
+std::optional<Lag> check_lag(State& s, PackIndex pack, const ast::CausesDecl& d);
 
 // ---- limits.cpp, lint.cpp
 void check_heads(State& s);

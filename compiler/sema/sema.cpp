@@ -18,6 +18,7 @@ void analyze(const Input& input, diag::Sink& sink, Output& output) {
   check_profiles(s);
   check_macros(s);
   check_features(s);
+  check_adaptives(s);
   check_signals(s);
   check_causes(s);
   check_edges(s);
@@ -26,6 +27,8 @@ void analyze(const Input& input, diag::Sink& sink, Output& output) {
   check_baselines(s);
   check_decoders(s);
   check_tests(s);
+  check_synergies(s);
+  check_suppressions(s);
   check_later(s);
   check_limits(s);
   lint(s);

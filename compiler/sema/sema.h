@@ -31,6 +31,8 @@ struct Input {
   bool include_tests = false;
   /// Text of a file that a `list .. from` names; nothing when it cannot be read.
   std::function<std::optional<std::string>(const std::string& path)> read_file;
+  /// The wall clock, only for warnings about ends that have passed; 0 = unknown, none are given.
+  int64_t now_ns = 0;
 };
 
 struct Output {

@@ -1,3 +1,4 @@
+// Counts, shrinkage and shifts of benign rates: see benign_rates.h.
 #include "runtime/adapt/benign_rates.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Live and frozen tables: see live_table.h.
 #include "runtime/adapt/live_table.h"
 
 #include <algorithm>

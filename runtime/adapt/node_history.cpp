@@ -198,15 +198,16 @@ Hazard NodeHistory::hazard(SymbolId node, int64_t repaired_ns, int64_t at_ns) co
     const double step = std::exp2(std::round(std::log2(std::max(x, 1e-9)) * 4) / 4);
     return std::clamp(step, options_.factor_min, options_.factor_max);
   };
-  const double factor = (options_.shape + std::max(count, 0.0)) /
-                        (options_.shape + expected(n.hw_class, at_ns)) *
-                        recurrence(last_ns, at_ns);
-  // One factor for causes that the node never had: what the others take from the mix is theirs.
-  out.factor = bounded(factor * options_.mix_prior / (options_.mix_prior + all));
+  const double usual = (options_.shape + std::max(count, 0.0)) /
+                       (options_.shape + expected(n.hw_class, at_ns));
+  // What the days after a fault or repair add is mostly the same cause again; the rest is the mix
+  // of the fleet.
+  const double added = recurrence(last_ns, at_ns) - 1;
+  const double again = all > 0 ? options_.same_cause : 0;
+  out.factor = bounded(usual * (1 + added * (1 - again)));
   for (const auto& [cause, own] : by_cause) {
-    const double usual = share(cause, at_ns);
-    const double mix = (options_.mix_prior * usual + own) / (options_.mix_prior + all) / usual;
-    out.causes.emplace_back(cause, bounded(factor * mix));
+    const double same = again * (own / all) / share(cause, at_ns);
+    out.causes.emplace_back(cause, bounded(usual * (1 + added * (same + 1 - again))));
   }
   out.origin = words(n, repaired_ns, at_ns);
   return out;

@@ -37,9 +37,9 @@ struct HazardOptions {
   double kept_after_replacement = 0.5;  // one part of several is new
   // Source: methods.md 6.1(2): shape .93 of faults per node.
   double shape = 0.93;
-  // Faults that the fleet's mix is worth against a node's own. Why: with 1, one fault makes the
-  // same cause the likelier half next time; observed shares of repeats are 55 to 65 %.
-  double mix_prior = 1;
+  // Share of repeats that are the same cause. Why .6: 55 to 65 % in the (synthetic)
+  // development sets; no published figure is known.
+  double same_cause = 0.6;
   double factor_min = 0.2;
   double factor_max = 50;
 };

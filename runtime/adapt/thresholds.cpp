@@ -26,6 +26,7 @@ constexpr int64_t kSameShiftNs = 3 * kNsPerDay;
 constexpr double kOwnSeenMin = 24;
 constexpr double kOwnOverMin = 0.05;
 constexpr double kOwnOverTimes = 20;
+constexpr size_t kLonersOneIn = 10;
 constexpr size_t kShiftsMax = 1000;
 
 bool is_count(abi::FeatureOp op) {
@@ -92,15 +93,18 @@ void Thresholds::sample(abi::FeatureId feature, SymbolId node, abi::ClassId hw_c
     const double slack = QuantileSketch::kAccuracy;
     if (x > level.upper + slack * std::fabs(level.upper)) level.high += 1;
     if (x < level.lower - slack * std::fabs(level.lower)) level.low += 1;
-    level.fresh.add(x);
-    if (cohort != kNoSymbol) {
+    Own& own = state.own[a];
+    // A node that is known to differ speaks for itself only; a class that moves takes it along.
+    (own.sketched ? level.fresh_loners : level.fresh).add(x);
+    if (cohort != kNoSymbol && !own.sketched) {
       auto& sketches = cohorts_[{hw_class, std::string(pack_->symbols->name(cohort))}];
       sketches.resize(pack_->adaptives.size());
       sketches[a].add(x);
     }
-    Own& own = state.own[a];
-    own.seen += 1;
-    if (x > raw(rows_->classes[hw_class], a)) own.over += 1;
+    if (level.slow.samples() >= kBlendSamples) {
+      own.seen += 1;
+      if (x > level.limit + slack * std::fabs(level.limit)) own.over += 1;
+    }
     if (own.sketched) own.sketch.add(x);
   }
 }
@@ -108,6 +112,7 @@ void Thresholds::sample(abi::FeatureId feature, SymbolId node, abi::ClassId hw_c
 void Thresholds::close_level(Level& level, abi::ClassId c, abi::AdaptiveId a, int64_t at_ns) {
   if (level.seen == 0 && level.slow.samples() == 0) return;
   level.fast.merge(level.fresh);
+  level.fast.merge(level.fresh_loners);
   const double step = 1 - std::exp2(-1 / kFastHours);
   if (level.seen > 0 && level.slow.samples() > 0) {
     level.high_share += step * (level.high / level.seen - level.high_share);
@@ -127,12 +132,17 @@ void Thresholds::close_level(Level& level, abi::ClassId c, abi::AdaptiveId a, in
     level.shifted_ns = at_ns;
     level.slow = level.fast;
     level.high_share = level.low_share = 0.25;
+    for (auto& [name, state] : nodes_) {  // who differs is asked anew
+      if (state.hw_class == c && a < state.own.size()) state.own[a] = {};
+    }
   } else {
     level.slow.merge(level.fresh);
   }
   level.fresh = {};
+  level.fresh_loners = {};
   level.upper = level.slow.quantile(0.75).value_or(0);
   level.lower = level.slow.quantile(0.25).value_or(0);
+  level.limit = level.slow.quantile(settings(c, a).quantile).value_or(0);
   level.high = level.low = level.seen = 0;
 }
 
@@ -156,8 +166,15 @@ void Thresholds::close(int64_t at_ns) {
 
 void Thresholds::find_loners() {
   std::vector<size_t> sketched(pack_->adaptives.size(), 0);
+  std::map<std::pair<abi::ClassId, abi::AdaptiveId>, size_t> loners;
+  std::map<abi::ClassId, size_t> nodes;
   for (const auto& [name, state] : nodes_) {
-    for (size_t a = 0; a < state.own.size(); ++a) sketched[a] += state.own[a].sketched ? 1 : 0;
+    ++nodes[state.hw_class];
+    for (abi::AdaptiveId a = 0; a < state.own.size(); ++a) {
+      if (!state.own[a].sketched) continue;
+      ++sketched[a];
+      ++loners[{state.hw_class, a}];
+    }
   }
   const double keep = std::exp2(-1 / kSlowHours);
   for (auto& [name, state] : nodes_) {
@@ -165,14 +182,17 @@ void Thresholds::find_loners() {
       Own& own = state.own[a];
       own.seen *= keep;
       own.over *= keep;
-      own.sketch.forget(1 / kSlowHours);
+      if (own.sketched) own.sketch.forget(1 / kSlowHours);
       const double meant = 1 - settings(state.hw_class, a).quantile;
       const bool differs = own.seen >= kOwnSeenMin &&
                            own.over > own.seen * std::max(kOwnOverMin, kOwnOverTimes * meant);
-      if (!own.sketched && differs && sketched[a] < kOwnMax) {
-        own.sketched = true;
-        ++sketched[a];
-      }
+      size_t& alike = loners[{state.hw_class, a}];
+      // Many that differ are no loners: they are the class.
+      const bool few = (alike + 1) * kLonersOneIn <= nodes[state.hw_class];
+      if (own.sketched || !differs || !few || sketched[a] >= kOwnMax) continue;
+      own.sketched = true;
+      ++sketched[a];
+      ++alike;
     }
   }
 }
@@ -222,6 +242,12 @@ ThresholdRows::Row Thresholds::class_row(abi::ClassId c) const {
   row.values.resize(pack_->adaptives.size());
   row.origins.resize(pack_->adaptives.size());
   for (abi::AdaptiveId a = 0; a < pack_->adaptives.size(); ++a) {
+    const auto& known = pack_->classes[c].params_known;
+    const abi::ParamId param = pack_->adaptives[a].param;
+    if (param < known.size() && known[param] == 0) {  // this class has no such parameter
+      row.values[a] = abi::Value::unknown();
+      continue;
+    }
     put(row, c, a, settings(c, a).initial, {});
     if (!options_.dynamic) continue;
     const Level& own = classes_[options_.by_class ? c : 0][a];

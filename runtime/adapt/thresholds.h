@@ -5,7 +5,8 @@
 // sketch (tail fit beyond its resolution), blended n/(n+500) with the parent profile's and the
 // fleet's, inside floor and ceiling; the profile's default until the class has min_samples.
 // Cohort: the same blend over the class. Node: a sketch of its own only where it keeps exceeding
-// the value of its class, at most kOwnMax nodes a parameter (512 bytes to a few KiB each).
+// the value of its class, at most kOwnMax nodes a parameter (a few KiB each); its samples do not feed
+// the class from then on.
 // Regime change: a fast sketch (1 day) against the slow one; when they differ and most nodes of the
 // class have moved the same way, the fast one is adopted and the shift remembered. One node that
 // moves alone moves nothing.
@@ -71,8 +72,10 @@ class Thresholds {
     QuantileSketch slow;
     QuantileSketch fast;
     QuantileSketch fresh;  // of this epoch
+    QuantileSketch fresh_loners;
     double upper = 0;      // quartiles of `slow`
     double lower = 0;
+    double limit = 0;  // its quantile, not blended
     double high = 0;  // nodes of this epoch above the slow 75 % level, below the 25 % level
     double low = 0;
     double seen = 0;

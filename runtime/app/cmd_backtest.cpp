@@ -20,6 +20,7 @@ struct BacktestFlags {
   InputFlags input;
   std::string labels;
   std::string model;
+  std::string history;
   std::string from;
   double from_fraction = -1;
   std::vector<std::string> expect;
@@ -34,9 +35,9 @@ struct Part {
   const char* name;
   const char* stratum;  // where it should matter most
 };
-constexpr Part kParts[] = {{"history", "type implicit"},          {"explain-away", "type explicit"},
-                           {"common-mode", "type none"},          {"class-thresholds", "type implicit"},
-                           {"dynamic", "type implicit"},          {"learned", ""}};
+constexpr Part kParts[] = {{"history", "type implicit"}, {"explain-away", "type explicit"},
+                           {"common-mode", "type none"}, {"class-thresholds", "type implicit"},
+                           {"dynamic", "type implicit"}, {"learned", ""}};
 
 engine::Ablation without(const std::string& part) {
   engine::Ablation a;
@@ -71,6 +72,9 @@ class Backtest {
     if (auto status = history.read_labels(flags_.labels); !status.ok()) {
       return fail(status.error());
     }
+    auto known = load_history(flags_.history, common_);
+    if (!known.ok()) return fail(known.error());
+    known_ = std::move(known).value();
     if (auto status = find_split(history); !status.ok()) return fail(status.error());
     if (auto status = measure(history); !status.ok()) return fail(status.error());
     if (auto status = ablations(history); !status.ok()) return fail(status.error());
@@ -92,7 +96,8 @@ class Backtest {
         continue;
       }
       std::ifstream in(text);
-      if (!in) return Error{fmt::format("--expect: '{}' is neither like 'f1>=0.88' nor a file", text)};
+      if (!in)
+        return Error{fmt::format("--expect: '{}' is neither like 'f1>=0.88' nor a file", text)};
       std::string line;
       for (int number = 1; std::getline(in, line); ++number) {
         line = line.substr(0, line.find('#'));
@@ -137,6 +142,8 @@ class Backtest {
     ReplayRequest request;
     request.what = "replay";
     request.model = model_;
+    request.known = known_;
+    request.finals_only = false;  // latencies are those of operation
     request.verdict = [&](const abi::Verdict& v) {
       if (v.opened_ns >= from_ns_ - kNsPerHour) verdicts_[v.id] = v;
     };
@@ -167,6 +174,7 @@ class Backtest {
       request.what = "replay without " + name;
       request.model = name == "learned" ? nullptr : model_;
       request.ablate = without(name);
+      request.known = known_;
       auto cases = history.replay(request);
       if (!cases.ok()) return cases.error();
       report_.ablations.push_back(
@@ -246,6 +254,7 @@ class Backtest {
   const CommonFlags& common_;
   std::shared_ptr<const abi::CompiledPack> pack_;
   std::shared_ptr<const abi::Model> model_;
+  std::shared_ptr<const std::vector<engine::KnownIncident>> known_;
   std::vector<backtest::Expectation> expectations_;
   int64_t from_ns_ = INT64_MIN + kNsPerHour;
   std::vector<backtest::Case> cases_;
@@ -263,17 +272,20 @@ Command add_backtest(CLI::App& app, const CommonFlags& common) {
   add_input_options(*sub, flags->input);
   sub->add_option("--labels", flags->labels, "labelled incidents (NDJSON)")->required();
   sub->add_option("--model", flags->model, "learned numbers (`reflex learn`)");
+  sub->add_option("--history", flags->history,
+                  "feed this labelled history to the nodes as it would have come in");
   auto* from = sub->add_option("--from", flags->from, "measure from this time on (RFC 3339)");
   sub->add_option("--from-fraction", flags->from_fraction,
                   "measure after this part of the labelled time")
       ->check(CLI::Range(0.0, 0.999))
       ->excludes(from);
-  sub->add_option("--expect", flags->expect,
-                  "like 'f1>=0.88' or 'implicit.f1>=0.85', or a file of such lines; missed: exit 1");
+  sub->add_option(
+      "--expect", flags->expect,
+      "like 'f1>=0.88' or 'implicit.f1>=0.85', or a file of such lines; missed: exit 1");
   std::vector<std::string> parts;
   for (const Part& p : kParts) parts.emplace_back(p.name);
-  sub->add_option("--ablate", flags->ablate, "what each of these parts is worth: " +
-                                                 names_text(parts, ""))
+  sub->add_option("--ablate", flags->ablate,
+                  "what each of these parts is worth: " + names_text(parts, ""))
       ->delimiter(',')
       ->check(CLI::IsMember(parts));
   sub->add_flag("--baseline", flags->baseline, "other methods on the same evidence");

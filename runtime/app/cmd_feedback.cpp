@@ -49,9 +49,9 @@ Result<std::optional<abi::Verdict>> find_verdict(const FeedbackFlags& flags) {
     if (hit) found = std::move(v).value();
   }
   if (!found) {
-    return Error{fmt::format("{} holds no verdict {}", flags.verdicts,
-                             flags.verdict.empty() ? "of incident " + flags.incident
-                                                   : flags.verdict)};
+    return Error{
+        fmt::format("{} holds no verdict {}", flags.verdicts,
+                    flags.verdict.empty() ? "of incident " + flags.incident : flags.verdict)};
   }
   return found;
 }
@@ -84,8 +84,9 @@ Result<learn::Label> make_label(const FeedbackFlags& flags) {
   label.truth_known = !flags.culprits.empty() || flags.none || !flags.external.empty();
   if (!label.truth_known && flags.outcome == "confirmed") {
     if (!v) {
-      return Error{"confirmed, but what? give --verdicts FILE, --culprit NODE, --none or "
-                   "--external NAME"};
+      return Error{
+          "confirmed, but what? give --verdicts FILE, --culprit NODE, --none or "
+          "--external NAME"};
     }
     label.culprits = v->culprits;
     label.external = v->external;

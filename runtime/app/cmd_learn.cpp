@@ -1,7 +1,9 @@
 // `reflex learn`: labelled history -> a model file, when it is better on the later part of time.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +13,7 @@
 #include "runtime/learn/fit.h"
 #include "runtime/learn/graded_fit.h"
 #include "runtime/learn/model_file.h"
+#include "runtime/learn/recorded_input.h"
 
 namespace reflex::app {
 namespace {
@@ -34,9 +37,10 @@ std::string row(const std::string& name, const backtest::Scores& a, double ece_a
     return fmt::format("{:<28} {:>6}   none right {:.3f} -> {:.3f}   ECE {:.3f} -> {:.3f}\n", name,
                        a.incidents, a.none_accuracy, b.none_accuracy, ece_a, ece_b);
   }
-  return fmt::format("{:<28} {:>6}   F1 {:.3f} -> {:.3f}   AC@1 {:.3f} -> {:.3f}   ECE {:.3f} -> "
-                     "{:.3f}\n",
-                     name, a.incidents, a.f1, b.f1, a.ac1, b.ac1, ece_a, ece_b);
+  return fmt::format(
+      "{:<28} {:>6}   F1 {:.3f} -> {:.3f}   AC@1 {:.3f} -> {:.3f}   ECE {:.3f} -> "
+      "{:.3f}\n",
+      name, a.incidents, a.f1, b.f1, a.ac1, b.ac1, ece_a, ece_b);
 }
 
 const backtest::Stratum* find(const backtest::Metrics& m, const backtest::Stratum& like) {
@@ -110,49 +114,74 @@ class Learner {
     return error.exit_code;
   }
 
-  /// A replay that also collects the dossiers of the training time.
-  Result<std::vector<backtest::Case>> collect(const History& history, const std::string& what,
-                                              std::shared_ptr<const abi::Model> model,
-                                              int64_t until_ns, learn::TrainingSet& set) {
-    ReplayRequest request;
-    request.what = what;
-    request.model = std::move(model);
-    request.until_ns = until_ns;
-    request.input = [&](const attribution::Input& input, const learn::Label& label) {
-      if (label.ts_ns < split_ns_) set.add(graph_->dossier(input), label, label.ts_ns, &input);
-    };
-    auto cases = history.replay(request);
+  bool is_training(const learn::Label& label) const { return label.ts_ns < split_ns_; }
+
+  /// The dossiers of the training time, made on several threads and added in order.
+  void add_dossiers(const abi::Model* model, learn::TrainingSet& set) const {
+    constexpr size_t kBlock = 64;  // dossiers that wait at a time: bounds memory
+    for (size_t begin = 0; begin < inputs_.size(); begin += kBlock) {
+      const size_t count = std::min(kBlock, inputs_.size() - begin);
+      std::vector<attribution::Input> inputs(count);
+      std::vector<attribution::Dossier> dossiers(count);
+      learn::for_each_parallel(count, threads_, [&](size_t i) {
+        if (!is_training(inputs_[begin + i]->label())) return;
+        inputs[i] = inputs_[begin + i]->with(model);
+        dossiers[i] = graph_->dossier(inputs[i]);
+      });
+      for (size_t i = 0; i < count; ++i) {
+        const learn::Label& label = inputs_[begin + i]->label();
+        if (is_training(label)) set.add(dossiers[i], label, label.ts_ns, &inputs[i]);
+      }
+    }
     set.sort_by_time();
-    return cases;
+  }
+
+  /// The later incidents once more, under the model. What the engine had confirmed by then is that
+  /// of the author's run, so that only the numbers differ.
+  std::vector<backtest::Case> judge_later(const abi::Model& model,
+                                          const std::vector<backtest::Case>& before) const {
+    std::map<std::string, const backtest::Case*> by_incident;
+    for (const auto& c : before) by_incident[c.label.incident] = &c;
+    std::vector<backtest::Case> after(inputs_.size());
+    learn::for_each_parallel(inputs_.size(), threads_, [&](size_t i) {
+      const learn::Label& label = inputs_[i]->label();
+      if (is_training(label)) return;
+      const abi::Verdict verdict = graph_->attribute(inputs_[i]->with(&model));
+      after[i] = backtest::make_case(label, &verdict);
+      if (const auto it = by_incident.find(label.incident); it != by_incident.end()) {
+        after[i].class_of.insert(it->second->class_of.begin(), it->second->class_of.end());
+      }
+    });
+    std::erase_if(after, [](const backtest::Case& c) { return !c.answered; });
+    for (const auto& c : before) {
+      if (!c.answered && !is_training(c.label)) after.push_back(c);
+    }
+    return after;
   }
 
   int learn(const History& history) {
-    learn::TrainingSet plain(pack_);
-    auto before = collect(history, "replay with the author's numbers", nullptr, INT64_MAX, plain);
+    ReplayRequest request;
+    request.what = "replay with the author's numbers";
+    request.input = [&](const attribution::Input& input, const learn::Label& label) {
+      inputs_.push_back(std::make_unique<learn::RecordedInput>(*pack_, input, label));
+    };
+    auto before = history.replay(request);
     if (!before.ok()) return fail(before.error());
+    learn::TrainingSet plain(pack_);
+    add_dossiers(nullptr, plain);
     learn::FitOptions options;
-    options.threads = std::max(2u, flags_.input.threads);
+    options.threads = threads_;
     if (!pack_->incidents.empty()) options.suspect = pack_->incidents.front().suspect;
     // Shapes of graded counts change what a dossier says: dossiers are made again with them.
-    const auto shapes = std::make_shared<const abi::Model>(
-        learn::fit_graded(plain, plain.incidents().size()));
-    learn::TrainingSet shaped(pack_, shapes.get());
-    bool shaped_kept = false;
-    if (const int code = try_shapes(history, shapes, plain, shaped, shaped_kept); code != kOk) {
-      return code;
-    }
+    const abi::Model shapes = learn::fit_graded(plain, plain.incidents().size());
+    learn::TrainingSet shaped(pack_, &shapes);
+    const bool shaped_kept = try_shapes(shapes, plain, shaped);
     auto fitted = fit(shaped_kept ? shaped : plain, options);
     if (!fitted.ok()) return fail(fitted.error());
     const learn::Fit best = std::move(fitted).value();
-
-    auto model = std::make_shared<abi::Model>(best.model);
-    ReplayRequest request;
-    request.what = "replay with the model";
-    request.model = model;
-    auto after = history.replay(request);
-    if (!after.ok()) return fail(after.error());
-    Comparison c{backtest::measure(later(before.value(), split_ns_)),
-                 backtest::measure(later(after.value(), split_ns_))};
+    const auto later_before = later(before.value(), split_ns_);
+    const Comparison c{backtest::measure(later_before),
+                       backtest::measure(judge_later(best.model, later_before))};
     report(best.report, c);
     return write(best.model, c);
   }
@@ -160,25 +189,24 @@ class Learner {
   Result<learn::Fit> fit(const learn::TrainingSet& set, const learn::FitOptions& options) {
     const auto began = std::chrono::steady_clock::now();
     auto fitted = learn::fit_model(set, options);
-    print_note(common_, fmt::format("fitted {} incidents in {:.1f} s", set.incidents().size(),
-                                    std::chrono::duration<double>(
-                                        std::chrono::steady_clock::now() - began)
-                                        .count()));
+    print_note(
+        common_,
+        fmt::format(
+            "fitted {} incidents in {:.1f} s", set.incidents().size(),
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count()));
     return fitted;
   }
 
-  /// `kept`: the labels are likelier with the shapes than without.
-  int try_shapes(const History& history, const std::shared_ptr<const abi::Model>& shapes,
-                 const learn::TrainingSet& plain, learn::TrainingSet& shaped, bool& kept) {
-    if (shapes->graded_extra.empty()) return kOk;
-    auto cases = collect(history, "replay with learned shapes", shapes, split_ns_, shaped);
-    if (!cases.ok()) return fail(cases.error());
+  /// True: the labels are likelier with the shapes than without.
+  bool try_shapes(const abi::Model& shapes, const learn::TrainingSet& plain,
+                  learn::TrainingSet& shaped) {
+    if (shapes.graded_extra.empty()) return false;
+    add_dossiers(&shapes, shaped);
     const double before = likelihood_loss(plain);
     const double after = likelihood_loss(shaped);
-    kept = after < before;
-    print_note(common_, fmt::format("shapes of graded counts: log-loss {:.4f} -> {:.4f}, {}", before,
-                                    after, kept ? "kept" : "not kept"));
-    return kOk;
+    print_note(common_, fmt::format("shapes of graded counts: log-loss {:.4f} -> {:.4f}, {}",
+                                    before, after, after < before ? "kept" : "not kept"));
+    return after < before;
   }
 
   /// Few numbers, one shape a signal: the training time itself may judge them.
@@ -227,6 +255,9 @@ class Learner {
   std::shared_ptr<const abi::CompiledPack> pack_;
   std::unique_ptr<attribution::Graph> graph_;
   int64_t split_ns_ = 0;
+  // Two even when the replay has one: what is done on them does not depend on their number.
+  unsigned threads_ = std::max(2u, flags_.input.threads);
+  learn::RecordedInputs inputs_;
 };
 
 }  // namespace

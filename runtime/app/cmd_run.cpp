@@ -24,6 +24,7 @@ namespace {
 struct RunFlags {
   InputFlags input;
   std::string model;
+  std::string history;
   std::string output;
   std::string rejects;
   std::string revisions = "all";
@@ -224,6 +225,9 @@ class Runner {
       if (!model.ok()) return fail(model.error());
       options.model = std::make_shared<const abi::Model>(std::move(model).value());
     }
+    auto known = load_history(flags_.history, common_);
+    if (!known.ok()) return fail(known.error());
+    options.known = std::move(known).value();
     engine::EngineSinks sinks;
     sinks.verdict = [this](abi::Verdict&& v) {
       v.latency_ms = std::chrono::duration<double, std::milli>(Clock::now() - chunk_began_).count();
@@ -306,6 +310,8 @@ Command add_run(CLI::App& app, const CommonFlags& common) {
   auto* sub = app.add_subcommand("run", "read events and logs, write verdicts (NDJSON)");
   add_input_options(*sub, flags->input);
   sub->add_option("--model", flags->model, "learned numbers (`reflex learn`)");
+  sub->add_option("--history", flags->history,
+                  "labelled incidents (`reflex feedback`) for the history of nodes");
   sub->add_option("-o,--output", flags->output, "write verdicts to this file");
   sub->add_option("--rejects", flags->rejects, "write a sample of rejected lines to this file");
   sub->add_option("--revisions", flags->revisions, "all or final")

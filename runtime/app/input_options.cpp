@@ -8,16 +8,31 @@
 #include <system_error>
 
 #include "runtime/base/time.h"
+#include "runtime/learn/labels.h"
 
 namespace reflex::app {
+
+Result<std::shared_ptr<const std::vector<engine::KnownIncident>>> load_history(
+    const std::string& path, const CommonFlags& common) {
+  using Known = std::vector<engine::KnownIncident>;
+  if (path.empty()) return std::shared_ptr<const Known>();
+  auto file = learn::read_labels(path);
+  if (!file.ok()) return file.error();
+  for (const auto& sample : file.value().samples) print_note(common, sample + " (skipped)");
+  auto known = std::make_shared<Known>();
+  for (const auto& label : file.value().labels) {
+    if (!label.truth_known || label.ts_ns == kNoTimeNs) continue;
+    known->push_back({label.incident, label.ts_ns, label.culprits, label.fault});
+  }
+  return std::shared_ptr<const Known>(std::move(known));
+}
 
 void add_input_options(CLI::App& sub, InputFlags& flags) {
   sub.add_option("packs", flags.load.packs, "pack folders or .rfx files")->required();
   sub.add_option("--profiles", flags.load.profiles,
                  "hardware profiles (default: hwprofiles/ near the packs)");
   sub.add_option("--inventory", flags.inventories, "nodes, labels and jobs (JSON)");
-  sub.add_option("--events", flags.events,
-                 "NDJSON files, also .gz and .zst; - is standard input");
+  sub.add_option("--events", flags.events, "NDJSON files, also .gz and .zst; - is standard input");
   sub.add_option("--log", flags.logs, "NODE=FILE: raw log text of one node");
   sub.add_option("--threads", flags.threads, "shards and decoders")->check(CLI::Range(1, 64));
   sub.add_option("--batch", flags.batch, "events per step")->check(CLI::Range(1, 1 << 20));

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
+#include "runtime/engine/engine_options.h"
 #include "runtime/engine/pipeline.h"
 
 namespace reflex::app {
@@ -21,6 +23,10 @@ struct InputFlags {
   size_t batch = 4096;
   int year = 0;
 };
+
+/// What is known of earlier incidents, for the history of nodes (`--history`). Empty path: null.
+Result<std::shared_ptr<const std::vector<engine::KnownIncident>>> load_history(
+    const std::string& path, const CommonFlags& common);
 
 /// packs, --profiles, --inventory, --events, --log, --threads, --batch, --year, --tz, --backend
 void add_input_options(CLI::App& sub, InputFlags& flags);

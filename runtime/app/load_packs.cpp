@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 
@@ -63,6 +64,10 @@ Loaded load_packs(const LoadRequest& request, const CommonFlags& common) {
   options.compile_threads = request.compile_threads;
   options.backend =
       request.backend == "interp" ? compiler::Backend::kInterp : compiler::Backend::kJit;
+  // Only for warnings about ends that have passed; what a pack does depends on event time alone.
+  options.now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
   auto compiled = compiler::compile(paths, options);
   if (!compiled.ok()) {
     print_error(common, compiled.error().message);

@@ -89,8 +89,8 @@ Status History::read_labels(const std::string& path) {
     labels_.push_back(std::move(label));
   }
   if (unknown > 0) {
-    print_note(common_, fmt::format("{}: {} labels without truth or time are left out", path,
-                                    unknown));
+    print_note(common_,
+               fmt::format("{}: {} labels without truth or time are left out", path, unknown));
   }
   if (labels_.empty()) return Error{fmt::format("{}: no labelled incident", path)};
   return ok_status();
@@ -109,6 +109,9 @@ Result<std::vector<backtest::Case>> History::replay(const ReplayRequest& request
   options.threads = flags_.threads;
   options.ablate = request.ablate;
   options.model = request.model;
+  options.known = request.known;
+  options.finals_only = request.finals_only;
+  options.counterfactual = !request.finals_only;
   engine::EngineSinks sinks;
   sinks.verdict = [&](abi::Verdict&& v) {
     v.latency_ms = std::chrono::duration<double, std::milli>(Clock::now() - chunk_began).count();
@@ -137,10 +140,9 @@ Result<std::vector<backtest::Case>> History::replay(const ReplayRequest& request
   auto summary = engine::run_pipeline(pack_, *engine, pipeline.value(), hooks);
   bar.clear();
   if (!summary.ok()) return summary.error();
-  print_note(common_,
-             fmt::format("{}: {} events, {} incidents, {:.1f} s", request.what,
-                         summary.value().events_evaluated, engine->incidents_opened(),
-                         std::chrono::duration<double>(Clock::now() - began).count()));
+  print_note(common_, fmt::format("{}: {} events, {} incidents, {:.1f} s", request.what,
+                                  summary.value().events_evaluated, engine->incidents_opened(),
+                                  std::chrono::duration<double>(Clock::now() - began).count()));
   if (const auto bad = summary.value().counters.rejected_total(); bad > 0) {
     print_note(common_, fmt::format("{} lines rejected", bad));
   }

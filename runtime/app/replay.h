@@ -17,6 +17,8 @@ struct ReplayRequest {
   std::string what;  // for the progress line: "replay 1/3, author's numbers"
   std::shared_ptr<const abi::Model> model;
   engine::Ablation ablate;
+  std::shared_ptr<const std::vector<engine::KnownIncident>> known;
+  bool finals_only = true;  // one look an incident: quicker; false: as in operation
   int64_t until_ns = INT64_MAX;
   /// May be empty. Called at the final revision of each labelled incident.
   std::function<void(const attribution::Input&, const learn::Label&)> input;

@@ -108,13 +108,13 @@ struct DossierTerm {
   uint32_t members = 0;  // fired or observed
   uint32_t fired = 0;
   uint32_t unobserved = 0;
-  bool explained = false;  // observed parents or masks took most of it
-  bool group = false;      // a term over a group of nodes
-  double p = 0;            // strength behind `nats`
-  double log_ratio = 0;    // log P(seen | active) / P(seen | benign), mean of the fired members
-  double silent_ratio = 0; // the same ratio (not its log) of a silent member, open windows too
-  double background = 0;   // group: what a benign storm takes off, within `nats`
-  bool ailing = false;     // "ailing for another reason": edge and synergy are kNone32
+  bool explained = false;   // observed parents or masks took most of it
+  bool group = false;       // a term over a group of nodes
+  double p = 0;             // strength behind `nats`
+  double log_ratio = 0;     // log P(seen | active) / P(seen | benign), mean of the fired members
+  double silent_ratio = 0;  // the same ratio (not its log) of a silent member, open windows too
+  double background = 0;    // group: what a benign storm takes off, within `nats`
+  bool ailing = false;      // "ailing for another reason": edge and synergy are kNone32
 };
 struct DossierHypothesis {
   abi::CauseId cause = 0;

@@ -31,17 +31,22 @@ EvidenceField::EvidenceField(const abi::CompiledPack& pack, const CauseGraph& gr
     row_of_symbol_ = same_nodes->row_of_symbol_;
     observed_ = same_nodes->observed_;
     numbers_ = same_nodes->numbers_;
+    groups_ = same_nodes->groups_;
   } else {
     add_rows();
     observed_ = std::make_shared<Observed>();
     observed_->on_row.assign(signals_.size() * rows_.size(), 0);
     observed_->on_any.assign(signals_.size(), 0);
+    observed_->log_a.assign(input.evidence.size(), std::nan(""));
+    observed_->silent_log_a.resize(signals_.size());
     numbers_ = std::make_shared<Numbers>(pack, input);
+    std::vector<const NodeView*> views;
+    for (const Row& row : rows_) views.push_back(row.view);
+    groups_ = std::make_shared<const Groups>(views);
   }
   for (const Row& r : rows_) job_size_ += r.view->in_job ? 1 : 0;
   fired_in_job_.assign(pack.edges.size(), -1);
   votes_in_job_.assign(signals_.size(), -1);
-  silent_log_a_.resize(signals_.size());
   add_spans(skip);
   if (input.switches.explain_away) add_parents(graph);
   if (input.switches.common_mode) add_masks();
@@ -92,9 +97,12 @@ bool EvidenceField::compatible(const abi::EntityKey& a, const abi::EntityKey& b)
 
 bool EvidenceField::same_place(const abi::EntityKey& key, uint32_t row) const {
   const NodeView& v = *rows_[row].view;
-  uint64_t value = 0;
-  if (key_value(key, "rack", &value) && v.rack != value) return false;
-  return !(key_value(key, "tor", &value) && v.tor != value);
+  const auto& keys = pack_.entity_kinds[key.kind].keys;
+  for (size_t i = 0; i < keys.size() && i < key.count; ++i) {
+    const char what = place_letter(keys[i]);
+    if (what != 0 && place_of(v, what) != key.values[i]) return false;
+  }
+  return true;
 }
 
 // Twins (same entity, same times) differ only in what an explanation shows of them.
@@ -127,12 +135,9 @@ void EvidenceField::add_spans(const std::vector<uint8_t>& skip) {
     for (uint32_t k = 0; k < ev.episodes.size(); ++k) {
       const Evidence::Episode& e = ev.episodes[k];
       if (e.onset_ns > input_.now_ns) continue;
-      if (!e.suppressed_by.empty()) {
-        held_.push_back({ev.signal, row, i, k});
-        continue;
-      }
-      signals_[ev.signal].spans.push_back(
-          {e.onset_ns, std::max(e.onset_ns, e.end_ns - holds), 1, row, i, k, abi::kNone32});
+      const bool suppressed = !e.suppressed_by.empty();
+      signals_[ev.signal].spans.push_back({e.onset_ns, std::max(e.onset_ns, e.end_ns - holds), 1,
+                                           row, i, k, suppressed, abi::kNone32});
     }
   }
   std::vector<bool> is_parent(signals_.size(), false);
@@ -172,6 +177,7 @@ void EvidenceField::add_prefix(SignalSpans& s) {
   SignalSpans::Prefix top{0, {kNoTimeNs, kNoTimeNs}, {kNoNode, kNoNode}, {0, 0}};
   for (uint32_t i : order) {
     const Span& x = s.spans[i];
+    if (x.suppressed) continue;
     const bool first = top.last_ns[0] != kNoTimeNs;
     if (first && top.node[0] == x.node) {
       if (x.last_ns > top.last_ns[0]) top.last_ns[0] = x.last_ns, top.span[0] = i;
@@ -215,6 +221,7 @@ bool EvidenceField::observed(abi::SignalId signal, uint32_t row) const {
 const Span* EvidenceField::parent_on(const abi::EdgePlan& e, const Span& child,
                                      std::span<const Span> list, bool same_entity) const {
   for (const Span& u : list) {
+    if (u.suppressed) continue;
     if (child.onset_ns < u.onset_ns + e.lag_lo_ns) continue;
     if (child.onset_ns > u.last_ns + e.lag_hi_ns) continue;
     if (same_entity && !compatible(evidence(u).entity, evidence(child).entity)) continue;
@@ -230,14 +237,15 @@ const Span* EvidenceField::active_parent(const abi::EdgePlan& e, const Span& chi
   const bool on_node = by_node_[e.from] && child.node != kNoNode;
   if (!on_node) return parent_on(e, child, s.spans, true);
   if (e.scope == abi::Scope::kSelf) return parent_on(e, child, spans(e.from, child.node), true);
-  if (e.scope == abi::Scope::kRack || e.scope == abi::Scope::kTor) {
-    const bool rack = e.scope == abi::Scope::kRack;
+  const char what = place_letter(e.scope);
+  if (what != 0 || e.scope == abi::Scope::kClass) {
     const NodeView& own = *rows_[child.node].view;
-    const SymbolId group = rack ? own.rack : own.tor;
-    if (group == kNoSymbol) return nullptr;
+    if (what != 0 && place_of(own, what) == kNoSymbol) return nullptr;
     for (const Span& u : s.spans) {
       const NodeView& other = *rows_[u.node].view;
-      if ((rack ? other.rack : other.tor) != group) continue;
+      const bool same =
+          what != 0 ? place_of(other, what) == place_of(own, what) : other.hw_class == own.hw_class;
+      if (!same) continue;
       if (parent_on(e, child, {&u, 1}, false)) return &u;
     }
     return nullptr;

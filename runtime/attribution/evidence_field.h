@@ -8,7 +8,6 @@
 // Cost: O(E log E) for E episodes; observed() is asked at most once per (signal, node).
 #pragma once
 
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "runtime/attribution/attribution.h"
 #include "runtime/attribution/cause_graph.h"
+#include "runtime/attribution/groups.h"
 #include "runtime/attribution/numbers.h"
 
 namespace reflex::attribution {
@@ -30,7 +30,18 @@ struct Span {
   uint32_t node = kNoNode;  // row; kNoNode for signals without a node key
   uint32_t evidence = 0;    // index into Input::evidence
   uint32_t episode = 0;
-  uint32_t mask = 0xffffffffu;  // index into CompiledPack::masks when common mode took part of it
+  bool suppressed = false;      // counts for nothing: its likelihood ratio is 1
+  uint32_t mask = 0xffffffffu;  // index into EvidenceField::masks(): common mode
+};
+
+/// A MaskPlan that holds on one group: its cause stands as an observed parent of the members'
+/// firings, with a strength that grows with the share of members that show it (group_signs.cpp).
+struct ActiveMask {
+  abi::CauseId cause = 0;
+  const Group* group = nullptr;
+  abi::EntityKey entity;
+  double survive = 1;  // what it leaves of a member's benign silence: (1 - hit)^2
+  std::string text;    // "tor_switch on tor t1 (common mode: 11 of 12 members)"
 };
 
 /// Whether a span overlaps the lag window of a hypothesis that began at `t_ns`; bounds inside.
@@ -64,16 +75,11 @@ class EvidenceField {
   /// log A of a graded signal on one row (kNoNode: of no node), with what it shows.
   [[nodiscard]] double log_a(abi::SignalId signal, uint32_t row) const;
   [[nodiscard]] double log_a(const Span& s) const;
-  /// Firings that count for nothing, with the reason.
-  struct Held {
-    abi::SignalId signal = 0;
-    uint32_t row = kNoNode;
-    uint32_t evidence = 0;
-    uint32_t episode = 0;
-  };
-  [[nodiscard]] const std::vector<Held>& held() const { return held_; }
-  /// "tor_switch on t1 (common mode: 11 of 12 members)".
-  [[nodiscard]] std::string mask_text(const Span& s) const;
+  [[nodiscard]] const Groups& groups() const { return *groups_; }
+  [[nodiscard]] const std::vector<ActiveMask>& masks() const { return masks_; }
+  [[nodiscard]] const NodeView* view(uint32_t row) const {
+    return row == kNoNode ? nullptr : rows_[row].view;
+  }
   [[nodiscard]] uint32_t row_of(SymbolId node) const;
   /// All spans of a signal by (node, onset, entity).
   [[nodiscard]] std::span<const Span> spans(abi::SignalId signal) const;
@@ -95,7 +101,7 @@ class EvidenceField {
                                uint64_t* value) const;
   /// Keys other than node that both have are equal.
   [[nodiscard]] bool compatible(const abi::EntityKey& a, const abi::EntityKey& b) const;
-  /// A rack or tor that the key names is the row's own.
+  /// A rack, tor, pod or zone that the key names is the row's own.
   [[nodiscard]] bool same_place(const abi::EntityKey& key, uint32_t row) const;
 
  private:
@@ -117,7 +123,7 @@ class EvidenceField {
   void add_prefix(SignalSpans& s);
   void add_parents(const CauseGraph& graph);
   void add_masks();
-  void apply_mask(uint32_t mask, const std::vector<uint32_t>& members);
+  void try_mask(const abi::MaskPlan& mask, const Group& group, const abi::EntityKey& entity);
   /// The span that makes parent edge `e` active for `child`; null when none does.
   [[nodiscard]] const Span* active_parent(const abi::EdgePlan& e, const Span& child) const;
   [[nodiscard]] const Span* parent_on(const abi::EdgePlan& e, const Span& child,
@@ -134,21 +140,17 @@ class EvidenceField {
   struct Observed {
     std::vector<uint8_t> on_row;  // [signal * rows + row]
     std::vector<uint8_t> on_any;  // [signal] on any node of the job
+    std::vector<double> log_a;    // [Input::evidence] of graded counts; NaN: not asked
+    std::vector<std::vector<double>> silent_log_a;  // [signal][row] NaN: not asked
   };
   std::shared_ptr<Observed> observed_;
   std::vector<SignalSpans> signals_;
   std::shared_ptr<const Numbers> numbers_;
   uint32_t job_size_ = 0;
-  std::vector<Held> held_;
-  struct MaskHit {
-    SymbolId group = kNoSymbol;
-    uint32_t hit = 0;
-    uint32_t members = 0;
-  };
-  std::map<std::pair<uint32_t, uint32_t>, MaskHit> mask_hits_;  // (mask, row)
-  mutable std::vector<int32_t> fired_in_job_;                   // [edge] -1: not asked
-  mutable std::vector<int32_t> votes_in_job_;                   // [signal]
-  mutable std::vector<std::vector<float>> silent_log_a_;        // [signal][row] NaN: not asked
+  std::shared_ptr<const Groups> groups_;
+  std::vector<ActiveMask> masks_;
+  mutable std::vector<int32_t> fired_in_job_;  // [edge] -1: not asked
+  mutable std::vector<int32_t> votes_in_job_;  // [signal]
 };
 
 }  // namespace reflex::attribution

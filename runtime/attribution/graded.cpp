@@ -1,3 +1,4 @@
+// Poisson counts with and without extra events, votes, and the soft weight; see graded.h.
 #include "runtime/attribution/graded.h"
 
 #include <algorithm>

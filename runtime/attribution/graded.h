@@ -30,8 +30,8 @@ using LeadCounts = std::array<uint16_t, abi::kLeadBins>;
 /// log A, within [-20, 25]. `events_per_hour`: the node's benign rate, > 0.
 double graded_log_ratio(const GradedLaw& law, const LeadCounts& counts, double events_per_hour);
 
-/// log A of votes: of `total` votes in a job of `nodes` nodes, `own` name this one. Half of the votes
-/// name an active cause and the others fall on anybody; without a cause all fall on anybody.
+/// log A of votes: of `total` votes in a job of `nodes` nodes, `own` name this one. Half of the
+/// votes name an active cause and the others fall on anybody; without a cause all fall on anybody.
 double vote_log_ratio(unsigned own, unsigned total, size_t nodes);
 
 /// The weight in nats of evidence with log ratio `log_a` on an edge of strength `p`, when the

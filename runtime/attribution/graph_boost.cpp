@@ -2,6 +2,7 @@
 //
 // The only file of the project that sees Boost.Graph; its exceptions end here.
 #include <algorithm>
+#include <array>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/depth_first_search.hpp>
 #include <boost/graph/topological_sort.hpp>
@@ -44,12 +45,18 @@ bool ids_exist(const abi::CompiledPack& pack, const abi::EdgePlan& e) {
   return from && e.to < pack.signals.size();
 }
 
+// From the narrowest scope to the widest: an entity belongs to the first that reaches it.
+int scope_width(abi::Scope s) {
+  constexpr std::array<int, 9> kWidth{0, 1, 2, 3, 7, 8, 4, 5, 6};  // by abi::Scope
+  return kWidth[static_cast<size_t>(s)];
+}
+
 auto edge_rank(const abi::CompiledPack& pack, uint32_t index) {
   const abi::EdgePlan& e = pack.edges[index];
   const std::string& from = e.from_signal ? pack.signals[e.from].name : pack.causes[e.cause].name;
-  return std::make_tuple(std::string_view(pack.signals[e.to].name), e.scope, std::string_view(from),
-                         std::string_view(e.where.file), e.where.line, e.where.column, e.lag_lo_ns,
-                         e.lag_hi_ns, e.p);
+  return std::make_tuple(std::string_view(pack.signals[e.to].name), scope_width(e.scope),
+                         std::string_view(from), std::string_view(e.where.file), e.where.line,
+                         e.where.column, e.lag_lo_ns, e.lag_hi_ns, e.p);
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
-// GroupTable: one edge summed over a group of nodes, as a step function of the hypothesis' onset.
+// GroupTable: one edge over a group of nodes, as a step function of the hypothesis' onset.
 //
-// Idea: a member's term is "fired" while the onset t lies in [onset - lag_hi, last - lag_lo] of one
-// of its spans, else silent. Sorted ends of these intervals with running sums answer any t in
-// O(log n). Running sums are exact because nats are multiples of 2^-32 (scorer.h).
+// Idea: a member is "fired" while the onset t lies in [onset - lag_hi, last - lag_lo] of one of its
+// spans, else silent. Sorted ends of these intervals with running sums answer any t in O(log n).
+// The sums are exact because every addend is a multiple of 2^-32 nats (numbers.h): by level of the
+// hidden strength (latent.h), and plainly for edges with a weight.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -14,12 +16,22 @@
 
 namespace reflex::attribution {
 
+/// Everything that a hypothesis at onset t sees of a group, silent members included.
+struct Scorer::GroupState {
+  Levels levels{};
+  double nats = 0;
+  double log_ratio = 0;
+  double silent_ratio = 0;
+  uint32_t fired = 0;
+  uint32_t members = 0;
+};
+
 struct Scorer::GroupTable {
   struct Step {
     int64_t t_ns;
+    double ratio;
     double nats;
-    double lost;
-    int32_t fired;
+    int32_t fired;  // +1: a stretch begins, -1: it ends
     int32_t fired_observed;
     uint32_t class_at;  // index into classes
   };
@@ -29,23 +41,40 @@ struct Scorer::GroupTable {
   uint32_t observed_total = 0;
   uint32_t member_total = 0;
   int64_t earliest_onset_ns = kNoTimeNs;
+  double p = 0;  // mean strength of the observed members
+  const Levels* weights = nullptr;
 
   // Running sums: state after all deltas with t <= times[i].
-  std::vector<int64_t> times;
   struct Sum {
     double nats = 0;
-    double lost = 0;
+    double log_ratio = 0;
     int32_t fired = 0;
     int32_t fired_observed = 0;
   };
+  std::vector<int64_t> times;
   std::vector<Sum> sums;
+  std::vector<Levels> levels;  // parallel to times; empty: all fired members have ratio `common`
+  Levels common{};             // level_nats of the ratio that all share
   std::vector<int32_t> fired_observed_of_class;  // [time * classes + class]
 
-  struct Cached {
+  struct CachedState {
     int64_t t_ns = kNoTimeNs;
+    GroupState state;
+  };
+  std::array<CachedState, 8> states;
+  // The finished value, by onset and by what the own node shows, which is taken out of it.
+  struct CachedValue {
+    int64_t t_ns = kNoTimeNs;
+    double own_ratio = 0;
+    double claimed_nats = 0;
+    uint32_t own_kind = 0;
     TermValue value;
   };
-  std::array<Cached, 8> cache;
+  std::array<CachedValue, 16> values;
+
+  static size_t slot(int64_t t_ns, size_t bits) {
+    return static_cast<uint64_t>(t_ns) * 0x9E3779B97F4A7C15ull >> (64 - bits);
+  }
 
   uint32_t class_index(abi::ClassId c) {
     const auto it = std::find(classes.begin(), classes.end(), c);
@@ -56,24 +85,36 @@ struct Scorer::GroupTable {
   }
 
   void finish() {
-    std::sort(deltas.begin(), deltas.end(),
-              [](const Step& a, const Step& b) { return a.t_ns < b.t_ns; });
+    const auto earlier = [](const Step& a, const Step& b) { return a.t_ns < b.t_ns; };
+    std::sort(deltas.begin(), deltas.end(), earlier);
+    const bool alike = std::all_of(deltas.begin(), deltas.end(),
+                                   [&](const Step& d) { return d.ratio == deltas.front().ratio; });
+    if (!deltas.empty()) common = level_nats(deltas.front().ratio);
     Sum sum;
+    Levels at{};
+    Levels last = common;
+    double last_ratio = deltas.empty() ? 1 : deltas.front().ratio;
     std::vector<int32_t> by_class(classes.size(), 0);
     for (size_t i = 0; i < deltas.size(); ++i) {
       const Step& d = deltas[i];
-      sum.nats += d.nats;
-      sum.lost += d.lost;
+      sum.nats += d.fired * d.nats;
+      sum.log_ratio += d.fired * round_nats(std::log(d.ratio));
       sum.fired += d.fired;
-      sum.fired_observed += d.fired_observed;
-      by_class[d.class_at] += d.fired_observed;
+      sum.fired_observed += d.fired * d.fired_observed;
+      by_class[d.class_at] += d.fired * d.fired_observed;
+      if (!alike) {
+        if (d.ratio != last_ratio) last = level_nats(last_ratio = d.ratio);
+        at += d.fired * last;
+      }
       if (i + 1 < deltas.size() && deltas[i + 1].t_ns == d.t_ns) continue;
       times.push_back(d.t_ns);
       sums.push_back(sum);
+      if (!alike) levels.push_back(at);
       fired_observed_of_class.insert(fired_observed_of_class.end(), by_class.begin(),
                                      by_class.end());
     }
     deltas.clear();
+    deltas.shrink_to_fit();
   }
 };
 

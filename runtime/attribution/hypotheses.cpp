@@ -1,6 +1,7 @@
 // Which hypotheses one incident has, with their priors. Nodes without own evidence for a cause are
 // grouped by everything that their weight depends on and evaluated once.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -48,16 +49,16 @@ class Maker {
     abi::EntityKey key;
     key.kind = cause(c).entity_kind;
     key.count = static_cast<uint8_t>(keys.size());
-    const bool rack = keys.size() == 1 && keys[0] == "rack";
-    const bool tor = keys.size() == 1 && keys[0] == "tor";
+    const char what = keys.size() == 1 ? place_letter(keys[0]) : char{0};
     if (keys.empty()) {
       found.push_back(key);
     } else if (keys.size() == 1 && keys[0] == "job") {
       key.values[0] = field_.input().job;
       found.push_back(key);
-    } else if (rack || tor) {
+    } else if (what != 0) {
       for (const auto& row : field_.rows()) {
-        key.values[0] = rack ? row.view->rack : row.view->tor;
+        if (!row.view->in_job) continue;  // a switch that no node of the job hangs on
+        key.values[0] = place_of(*row.view, what);
         if (key.values[0] != kNoSymbol) found.push_back(key);
       }
     } else {
@@ -87,9 +88,8 @@ class Maker {
   struct Signature {
     abi::ClassId hw_class = 0;
     uint64_t hazard = 0;
-    SymbolId rack = kNoSymbol;
-    SymbolId tor = kNoSymbol;
-    int64_t repaired_ns = kNoTimeNs;  // within the longest window of a graded child
+    std::array<SymbolId, 4> places{};  // only when an edge asks for places
+    int64_t repaired_ns = kNoTimeNs;   // within the longest window of a graded child
     std::vector<bool> observed;
     friend bool operator==(const Signature&, const Signature&) = default;
   };
@@ -101,8 +101,8 @@ class Maker {
     for (uint32_t index : graph_.cause_edges[c]) {
       const abi::EdgePlan& e = field_.pack().edges[index];
       const auto& keys = kinds()[field_.pack().signals[e.to].entity_kind].keys;
-      places |= e.scope == abi::Scope::kRack || e.scope == abi::Scope::kTor;
-      for (const std::string& k : keys) places |= k == "rack" || k == "tor";
+      places |= place_letter(e.scope) != 0;
+      for (const std::string& k : keys) places |= place_letter(k) != 0;
       if (!field_.keyed_by_node(e.to)) continue;
       if (std::find(children_.begin(), children_.end(), e.to) == children_.end()) {
         children_.push_back(e.to);
@@ -121,8 +121,7 @@ class Maker {
       }
       Signature s{v.hw_class,
                   std::bit_cast<uint64_t>(field_.numbers().hazard(c, v)),
-                  places ? v.rack : kNoSymbol,
-                  places ? v.tor : kNoSymbol,
+                  places ? std::array{v.rack, v.tor, v.pod, v.zone} : std::array<SymbolId, 4>{},
                   repaired_lately(v) ? v.repaired_ns : kNoTimeNs,
                   {}};
       for (abi::SignalId signal : children_) s.observed.push_back(field_.observed(signal, row));

@@ -1,3 +1,4 @@
+// The hidden level of a group on a fixed grid; see latent.h.
 #include "runtime/attribution/latent.h"
 
 #include <algorithm>

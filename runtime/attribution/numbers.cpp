@@ -79,9 +79,9 @@ Numbers::Numbers(const abi::CompiledPack& pack, const Input& input)
     last = std::max(last, v.node);
   }
   node_span_ = input.nodes.empty() ? 0 : last - first_node_ + 1;
-  job_nodes_ = std::max<double>(1, static_cast<double>(std::count_if(
-                                       input.nodes.begin(), input.nodes.end(),
-                                       [](const NodeView& v) { return v.in_job; })));
+  job_nodes_ = std::max<double>(
+      1, static_cast<double>(std::count_if(input.nodes.begin(), input.nodes.end(),
+                                           [](const NodeView& v) { return v.in_job; })));
 }
 
 void Numbers::add_strengths() {
@@ -146,7 +146,8 @@ double Numbers::stated_rate(abi::SignalId s, double fallback) const {
 
 double Numbers::leak(uint32_t edge, const NodeView* view) const {
   const abi::EdgePlan& e = pack_.edges[edge];
-  if (!tables_ || !view || e.has_weight || graded(e.to)) return stated_leaks_[edge];
+  if (e.has_weight) return author_leaks_[edge];  // the weight was stated against it
+  if (!tables_ || !view || graded(e.to)) return stated_leaks_[edge];
   const abi::BenignRate& r = rate(e.to, *view);
   if (r.node_hours <= 0) return stated_leaks_[edge];
   const double measured = leak_in(r.onsets_per_hour, window_hours(e) + r.mean_hours);
@@ -165,8 +166,9 @@ std::string Numbers::leak_origin(uint32_t edge, const NodeView* view) const {
           break;
         case abi::TableOrigin::From::kClass:
         case abi::TableOrigin::From::kModel:
-          who = view->hw_class < pack_.classes.size() ? "class " + pack_.classes[view->hw_class].name
-                                                      : "class";
+          who = view->hw_class < pack_.classes.size()
+                    ? "class " + pack_.classes[view->hw_class].name
+                    : "class";
           break;
         case abi::TableOrigin::From::kStatic:
         case abi::TableOrigin::From::kFleet:
@@ -197,12 +199,14 @@ double Numbers::log_a(abi::SignalId s, const NodeView* view, const LeadCounts& c
   return graded_log_ratio(law, counts, per_hour);
 }
 
-double Numbers::fired_ratio(uint32_t, double leak, double survive) const {
+double Numbers::fired_ratio(double leak, double survive) {
   return 1 / std::max(kLeakMin, 1 - (1 - leak) * survive);
 }
 
-double Numbers::fired_ratio(uint32_t edge, const NodeView* view, double survive) const {
-  return fired_ratio(edge, leak(edge, view), survive);
+const Levels& Numbers::weights(double p) const {
+  const auto it = level_weights_.find(p);
+  return it != level_weights_.end() ? it->second
+                                    : level_weights_.emplace(p, level_weights(p)).first->second;
 }
 
 double Numbers::soft_ratio(abi::SignalId s, double log_a, double survive) const {
@@ -214,10 +218,9 @@ double Numbers::soft_ratio(abi::SignalId s, double log_a, double survive) const 
 double Numbers::hazard(abi::CauseId c, const NodeView& view) const {
   if (!input_.switches.history) return 1;
   const auto& list = input_.cause_hazards;
-  const auto it = std::lower_bound(list.begin(), list.end(), std::make_pair(view.node, c),
-                                   [](const CauseHazard& h, const auto& key) {
-                                     return std::make_pair(h.node, h.cause) < key;
-                                   });
+  const auto it = std::lower_bound(
+      list.begin(), list.end(), std::make_pair(view.node, c),
+      [](const CauseHazard& h, const auto& key) { return std::make_pair(h.node, h.cause) < key; });
   return it != list.end() && it->node == view.node && it->cause == c ? it->factor : view.hazard;
 }
 
@@ -248,8 +251,8 @@ double Numbers::synergy_nats(uint32_t synergy) const {
 }
 
 double Numbers::co_culprit_nats() const {
-  const double odds = model_ && model_->co_culprit_odds > 0 ? model_->co_culprit_odds
-                                                            : kCoCulpritOdds;
+  const double odds =
+      model_ && model_->co_culprit_odds > 0 ? model_->co_culprit_odds : kCoCulpritOdds;
   return std::log(odds);
 }
 

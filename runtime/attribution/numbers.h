@@ -5,11 +5,13 @@
 // one object serves all rankings of an incident; not for several threads. Borrows pack and Input.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "runtime/attribution/attribution.h"
 #include "runtime/attribution/graded.h"
+#include "runtime/attribution/latent.h"
 
 namespace reflex::attribution {
 
@@ -30,11 +32,9 @@ class Numbers {
   [[nodiscard]] double leak(uint32_t edge, const NodeView* view) const;
   /// "author", "model", "class hw.h100, 41000 h", "node n3, 800 h".
   [[nodiscard]] std::string leak_origin(uint32_t edge, const NodeView* view) const;
-  /// P(no child | no cause): the part of `leak` that observed parents multiply.
   /// Likelihood ratio "active : benign" of a firing, when observed parents leave `survive` of the
   /// benign silence. The weight of a member is log(1 - p + p * ratio).
-  [[nodiscard]] double fired_ratio(uint32_t edge, const NodeView* view, double survive) const;
-  [[nodiscard]] double fired_ratio(uint32_t edge, double leak, double survive) const;
+  [[nodiscard]] static double fired_ratio(double leak, double survive);
   /// The same for graded evidence with log ratio `log_a` (graded.h).
   [[nodiscard]] double soft_ratio(abi::SignalId s, double log_a, double survive) const;
   [[nodiscard]] double log_a(abi::SignalId s, const NodeView* view, const LeadCounts& counts) const;
@@ -56,6 +56,8 @@ class Numbers {
   [[nodiscard]] double degrading_elsewhere() const;
   [[nodiscard]] abi::DecisionLevels levels(abi::ClassId c) const;
   [[nodiscard]] const abi::Model* model() const { return model_; }
+  /// level_weights(p), kept: the same few strengths are asked for again and again.
+  [[nodiscard]] const Levels& weights(double p) const;
 
  private:
   struct Law {
@@ -72,14 +74,14 @@ class Numbers {
   const abi::Model* model_;
   const abi::TableSnapshot* tables_;
   size_t class_count_ = 1;
-  std::vector<double> strengths_;       // [edge * classes + class]
-  std::vector<double> author_leaks_;    // [edge]
-  std::vector<double> stated_leaks_;    // [edge] the model's, else the author's
-  std::vector<uint8_t> graded_;         // [signal]
-  std::vector<Law> laws_;               // [signal]
+  std::vector<double> strengths_;     // [edge * classes + class]
+  std::vector<double> author_leaks_;  // [edge]
+  std::vector<double> stated_leaks_;  // [edge] the model's, else the author's
+  std::vector<uint8_t> graded_;       // [signal]
+  std::vector<Law> laws_;             // [signal]
   std::vector<abi::SignalId> graded_list_;
   int64_t longest_window_ns_ = 0;
-  std::vector<double> multipliers_;     // [signal]
+  std::vector<double> multipliers_;  // [signal]
   double temperature_ = 1;
   SymbolId first_node_ = 0;
   struct Known {
@@ -88,6 +90,7 @@ class Numbers {
   };
   mutable std::vector<std::vector<Known>> rates_;  // [signal][node - first_node_]
   size_t node_span_ = 0;
+  mutable std::map<double, Levels> level_weights_;
   double job_nodes_ = 1;
 };
 

@@ -27,7 +27,10 @@ class Ranker {
 
   Ranking run() {
     r_.candidates = hypotheses(field_, graph_);
-    for (Candidate& c : r_.candidates) scorer_.evaluate(c);
+    for (uint32_t i = 0; i < r_.candidates.size(); ++i) {
+      r_.candidates[i].id = i;
+      scorer_.evaluate(r_.candidates[i]);
+    }
     sort_best();
     accept();
     posterior();
@@ -41,9 +44,7 @@ class Ranker {
   bool before(const Candidate& a, const Candidate& b) const {
     if (a.log_odds != b.log_odds) return a.log_odds > b.log_odds;
     if (a.row != b.row) return a.row < b.row;  // rows stand by name; externals last
-    const auto& causes = field_.pack().causes;
-    if (a.cause != b.cause) return causes[a.cause].name < causes[b.cause].name;
-    return field_.entity_text(a.entity) < field_.entity_text(b.entity);
+    return a.id < b.id;                        // by names as well
   }
 
   void sort_best() {
@@ -68,7 +69,7 @@ class Ranker {
     if (rivals.empty()) return;
     Scorer residual(field_, graph_, &scorer_);
     Candidate active = r_.candidates[0];
-    if (!names_node(active)) return;
+    if (!names_node(active) && !on_place(active)) return;
     for (size_t round = 0; round < kCulpritsMax && !rivals.empty(); ++round) {
       residual.activate(active);
       for (Candidate& c : rivals) residual.evaluate(c);
@@ -90,6 +91,13 @@ class Ranker {
     return c.row != kNoNode && field_.pack().causes[c.cause].kind == abi::CauseKind::kFault;
   }
 
+  // An external cause on a switch, rack, pod or zone: a member may be broken as well, and then has
+  // evidence of its own. What is wrong with the whole job, or with one rank's code, leaves no room.
+  bool on_place(const Candidate& c) const {
+    const auto& keys = field_.pack().entity_kinds[c.entity.kind].keys;
+    return c.row == kNoNode && keys.size() == 1 && place_letter(keys[0]) != 0;
+  }
+
   // A neighbour of the first culprit (same switch or rack) that fails in the same way.
   bool beside_first(const Candidate& c) const {
     const Candidate& first = r_.candidates[0];
@@ -104,8 +112,9 @@ class Ranker {
   // culprit explains; a further fault stands against "nothing more is wrong", whose prior odds
   // are 1, not `unexplained`.
   double shift(const Candidate& c) const {
-    if (beside_first(c)) return field_.numbers().co_culprit_nats() - c.prior_nats;
-    return std::log(plan().unexplained_prior);
+    const double temperature = field_.numbers().temperature();
+    if (beside_first(c)) return field_.numbers().co_culprit_nats() / temperature - c.prior_nats;
+    return std::log(plan().unexplained_prior) / temperature;
   }
   double bar(const Candidate& c) const {
     return logit(beside_first(c) ? std::max(plan().suspect, 0.5) : plan().confirm);
@@ -179,9 +188,10 @@ class Ranker {
   void node_sums(const std::vector<uint32_t>& live) {
     r_.node_p.assign(field_.rows().size(), 0);
     r_.node_best.assign(field_.rows().size(), kNoNode);
-    std::vector<uint32_t> order(live);
-    std::sort(order.begin(), order.end(),
-              [&](uint32_t a, uint32_t b) { return before(r_.candidates[a], r_.candidates[b]); });
+    std::vector<uint32_t> order(live);  // by cause and entity: no matter what nodes are called
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      return r_.candidates[a].id < r_.candidates[b].id;
+    });
     for (uint32_t i : order) {
       const Candidate& c = r_.candidates[i];
       const double each = r_.p[i] / static_cast<double>(rivals_in(c));

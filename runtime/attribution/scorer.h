@@ -2,8 +2,9 @@
 //
 // Every weight is rounded to a multiple of 2^-32 nats, so that sums are exact in double: they do
 // not depend on the order of nodes, and contributions add up to the log-odds without error.
-// Cost: a group term (peers, rack, tor, job, all) is one look-up in a GroupTable, a step function
-// of the hypothesis' onset, minus the own term. Borrows the field; not for several threads.
+// The members of a group share one hidden level (latent.h), so a group term is a mixture over sums.
+// Cost: a group term is one look-up in a GroupTable, a step function of the hypothesis' onset,
+// minus the own term. Borrows the field; not for several threads.
 #pragma once
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "runtime/attribution/evidence_field.h"
+#include "runtime/attribution/latent.h"
 
 namespace reflex::attribution {
 
@@ -25,15 +27,21 @@ struct Candidate {
   double prior_nats = 0;
   double log_odds = 0;
   int64_t onset_ns = 0;
+  uint32_t id = 0;  // place in hypotheses(): by cause, node and entity
 };
 
-/// The sum of one edge's terms over the entities that it reaches.
+/// The onset of a cause that shows `s` as early as the edge allows, nearest to lag 0.
+int64_t shifted_onset(const Span& s, const abi::EdgePlan& e);
+
+/// One edge's weight over the entities that it reaches.
 struct TermValue {
   double nats = 0;
-  double lost = 0;       // to observed parents
   uint32_t members = 0;  // fired or observed
   uint32_t fired = 0;
   uint32_t unobserved = 0;
+  double log_ratio = 0;     // mean over the fired members
+  double silent_ratio = 0;  // of a silent member
+  double background = 0;    // part of nats: what a benign storm takes off (groups)
 };
 
 class Scorer {
@@ -65,16 +73,10 @@ class Scorer {
   [[nodiscard]] DossierHypothesis numbers_of(const Candidate& c);
 
  private:
-  struct GroupTable;
-  struct Group {
-    char what = 'j';  // a(ll), j(ob), r(ack), t(or)
-    SymbolId id = kNoSymbol;
-    std::vector<uint32_t> rows;  // by name
-  };
+  struct GroupTable;  // group_table.h
+  struct GroupState;
   [[nodiscard]] bool contains(const Group& g, uint32_t row) const {
-    const NodeView& v = *field_.rows()[row].view;
-    return g.what == 'a' || (g.what == 'j' && v.in_job) || (g.what == 'r' && v.rack == g.id) ||
-           (g.what == 't' && v.tor == g.id);
+    return in_group(g, *field_.rows()[row].view);
   }
   struct Term {
     const abi::EdgePlan* edge = nullptr;
@@ -83,23 +85,38 @@ class Scorer {
     Reach reach = Reach::kNowhere;
     const Group* group = nullptr;  // kGroup, kRest (a group minus what narrower edges claimed)
     GroupTable* table = nullptr;   // kGroup
+    GroupTable* everybody =
+        nullptr;  // kOwn, kGroup: all nodes, for storms; null: none is thought of
     bool minus_own = false;
+    bool own_claimed = false;   // minus_own, and a self edge of the cause has the own node
+    bool exempt = false;        // a mask of this cause on this group holds
+    bool beside_group = false;  // kOwn: a group edge of the same cause goes to the same signal
     const abi::EntityKey* filter = nullptr;
   };
   struct Member {
     TermValue value;
+    double ratio = 1;  // P(seen | active) / P(seen | benign); 1 when unobserved
     const Span* span = nullptr;
   };
 
   [[nodiscard]] std::vector<Term> terms(const Candidate& c, bool with_tables);
   void terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out);
   void resolve(const Candidate& c, Term& term);
-  [[nodiscard]] const Group* group_of(const Candidate& c, abi::Scope scope);
-  [[nodiscard]] const Group* named_group(char what, SymbolId id);
-  GroupTable* table(const Term& term);
+  void resolve_group(const Candidate& c, Term& term);
+  [[nodiscard]] const Group* group_of(const Candidate& c, abi::Scope scope) const;
+  GroupTable* table(const abi::EdgePlan& e, const Group& group, const abi::EntityKey* filter,
+                    bool exempt);
+  void fill_table(const Term& term, GroupTable& g) const;
   [[nodiscard]] TermValue value_at(const Candidate& c, const std::vector<Term>& all, size_t at,
                                    int64_t t_ns);
-  [[nodiscard]] TermValue group_at(const Term& term, int64_t t_ns) const;
+  [[nodiscard]] TermValue group_at(const Candidate& c, const Term& term, double claimed_nats,
+                                   int64_t t_ns) const;
+  [[nodiscard]] TermValue own_at(const Candidate& c, const Term& term, int64_t t_ns) const;
+  [[nodiscard]] double claimed_nats(const Candidate& c, const std::vector<Term>& all, size_t at,
+                                    int64_t t_ns) const;
+  [[nodiscard]] const GroupState& state_at(const Term& term, GroupTable& g, int64_t t_ns) const;
+  [[nodiscard]] TermValue rest_at(const Candidate& c, const std::vector<Term>& all, size_t at,
+                                  int64_t t_ns) const;
   /// Takes a fired span when it is the strongest so far.
   void offer(const Term& term, const Span& s, Member& m) const;
   /// Fired, silent or unobserved: what the member counts as once all its spans were offered.
@@ -113,15 +130,31 @@ class Scorer {
   [[nodiscard]] size_t plain_at(const abi::EdgePlan& e, abi::ClassId c) const;
   /// Finished: multiplier and temperature of the model applied, rounded.
   [[nodiscard]] double scaled(const abi::EdgePlan& e, double nats) const;
-  [[nodiscard]] double own_leak(const abi::EdgePlan& e, uint32_t row) const;
-  [[nodiscard]] double fired_nats(const Term& term, const Span& s, double* lost) const;
-  [[nodiscard]] double silent_nats(const abi::EdgePlan& e, uint32_t row, int64_t t_ns) const;
-  [[nodiscard]] double silent_nats_of(const abi::EdgePlan& e, abi::ClassId c, int64_t t_ns) const;
+  [[nodiscard]] double own_leak(const Term& term, uint32_t row) const;
+  struct Weight {
+    double ratio = 1;
+    double nats = 0;
+  };
+  [[nodiscard]] Weight fired(const Term& term, const Span& s) const;
+  [[nodiscard]] double ratio_of(const Term& term, const Span& s, double survive) const;
+  /// What observed parents and masks leave of the benign silence; masks of the term's own cause
+  /// on its own group do not count.
+  [[nodiscard]] double survive_of(const Term& term, const Span& s) const;
+  [[nodiscard]] double fired_nats(const abi::EdgePlan& e, double p, double ratio) const;
+  [[nodiscard]] Weight silent(const abi::EdgePlan& e, uint32_t row, int64_t t_ns) const;
+  [[nodiscard]] Weight silent_of(const abi::EdgePlan& e, abi::ClassId c, int64_t t_ns) const;
+  [[nodiscard]] double lost_nats(const Candidate& c, const std::vector<Term>& all, size_t at,
+                                 double nats) const;
+  [[nodiscard]] std::string explained_by(const Term& term,
+                                         const std::vector<const Span*>& fired) const;
   /// Off every node hypothesis: the node may ail without being this incident's cause (README 8).
   [[nodiscard]] double ailing_nats(const Candidate& c);
-  [[nodiscard]] double synergy_nats(const Candidate& c, const std::vector<Term>& all, int64_t t_ns,
-                                    std::vector<abi::Contribution>* list = nullptr) const;
-  void list_held(const Candidate& c, abi::Hypothesis& h) const;
+  [[nodiscard]] std::vector<uint32_t> synergies_of(const Candidate& c, const std::vector<Term>& all,
+                                                   int64_t t_ns) const;
+  [[nodiscard]] double synergy_nats(uint32_t synergy) const;
+  [[nodiscard]] abi::Contribution synergy(uint32_t index, const Candidate& c) const;
+  [[nodiscard]] bool explains_maintenance(const abi::EdgePlan& e, const Span& s) const;
+  void list_suppressed(const Candidate& c, const Term& term, abi::Hypothesis& h) const;
   [[nodiscard]] double culprits_survive(const abi::EdgePlan& e, const Span& s) const;
   void onsets_into(const Candidate& c, const std::vector<Term>& all, std::vector<int64_t>& out);
   [[nodiscard]] abi::ClassId class_of(uint32_t row) const;
@@ -141,27 +174,27 @@ class Scorer {
   // [edge]: cause and signal have a key in common. Without one there is nothing to filter by, and
   // all entities of an external cause share one table (625 switches of a job, not 625 tables).
   std::vector<uint8_t> shares_key_;
+  std::vector<uint8_t> spreads_;  // [signal] some edge says how it shows on many nodes
   // Weights without parents and open windows, which is nearly all of them: NaN until asked.
-  mutable std::vector<double> plain_fired_;  // [edge * classes + class]
-  mutable std::vector<double> plain_silent_;
+  mutable std::vector<Weight> plain_fired_;  // [edge * classes + class]
+  mutable std::vector<Weight> plain_silent_;
   struct OpenSilent {
     int64_t t_ns = kNoTimeNs;
-    double nats = 0;
+    Weight weight;
   };
   // The same for windows that are still open, which ask for few onsets again and again.
   mutable std::vector<std::array<OpenSilent, 4>> open_silent_;  // [edge * classes + class]
   std::vector<uint16_t> class_slot_;  // [hw_class] -> dense index of those in use
   size_t class_count_ = 1;
-  std::vector<std::pair<const Group*, GroupTable*>> last_table_;  // [edge] unfiltered
-  std::map<std::pair<char, SymbolId>, Group> groups_;
-  const Group* all_ = nullptr;
-  const Group* job_ = nullptr;
+  std::vector<std::pair<const Group*, GroupTable*>>
+      last_table_;                   // [edge] neither filter nor exempt
   std::vector<Term> scratch_terms_;  // of evaluate(): saves an allocation each
   std::vector<int64_t> scratch_onsets_;
   struct TableKey {
     uint32_t edge;
     const Group* group;  // identity only: never iterated for output
     std::array<uint64_t, 3> filter;
+    bool exempt;
     friend auto operator<=>(const TableKey&, const TableKey&) = default;
   };
   std::map<TableKey, std::unique_ptr<GroupTable>> tables_;

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/attribution/scorer.h"
+#include "runtime/attribution/group_table.h"
 
 namespace reflex::attribution {
 
-// A node may be degrading without having caused this incident: it fails tomorrow. With chance g it is
-// in some such state f (all faults alike), so its graded evidence M_f is that much less surprising:
+// A node may be degrading without having caused this incident: it fails tomorrow. With chance g it
+// is in some such state f (all faults alike), so its graded evidence M_f surprises that much less:
 //   -log((1 - g) + g * mean_f exp(M_f)).
 // The same for every fault of the node, so that its faults still compete by what they explain.
 double Scorer::ailing_nats(const Candidate& c) {
@@ -28,9 +28,10 @@ double Scorer::ailing_nats(const Candidate& c) {
       if (e.scope != abi::Scope::kSelf || !numbers_.graded(e.to) || numbers_.votes(e.to)) continue;
       if (!field_.keyed_by_node(e.to) || e.has_weight) continue;
       any = true;
-      const auto list = field_.spans(e.to, c.row);
       double log_a = field_.log_a(e.to, c.row);
-      for (const Span& s : list) log_a = std::max(log_a, field_.log_a(s));
+      for (const Span& s : field_.spans(e.to, c.row)) {
+        if (!s.suppressed) log_a = std::max(log_a, field_.log_a(s));
+      }
       const double p = field_.strength(e, class_of(c.row));
       m += std::log(1 - p + p * numbers_.soft_ratio(e.to, log_a, 1)) * numbers_.multiplier(e.to);
     }
@@ -45,50 +46,61 @@ double Scorer::ailing_nats(const Candidate& c) {
   return known;
 }
 
-double Scorer::synergy_nats(const Candidate& c, const std::vector<Term>& all, int64_t t_ns,
-                            std::vector<abi::Contribution>* list) const {
-  if (!field_.input().switches.synergies) return 0;
-  double sum = 0;
+// All signals of the synergy have fired on the hypothesis' own entity, and each says something.
+std::vector<uint32_t> Scorer::synergies_of(const Candidate& c, const std::vector<Term>& all,
+                                           int64_t t_ns) const {
+  std::vector<uint32_t> out;
+  if (!field_.input().switches.synergies) return out;
   for (uint32_t i = 0; i < pack_.synergies.size(); ++i) {
     const abi::SynergyPlan& plan = pack_.synergies[i];
     if (plan.cause != c.cause) continue;
-    const bool fired = std::all_of(
-        plan.signals.begin(), plan.signals.end(), [&](abi::SignalId signal) {
-          return std::any_of(all.begin(), all.end(), [&](const Term& term) {
-            if (term.edge->to != signal || term.reach != Term::Reach::kOwn) return false;
-            return member_at(term, c.row, t_ns).span != nullptr;
-          });
-        });
-    if (!fired) continue;
-    const double nats = round_nats(numbers_.synergy_nats(i) / numbers_.temperature());
-    sum += nats;
-    if (list == nullptr) continue;
-    abi::Contribution one;
-    for (const abi::SignalId s : plan.signals) {
-      one.signal += (one.signal.empty() ? "" : " + ") + pack_.signals[s].name;
-    }
-    one.entity = field_.entity_text(c.entity);
-    one.scope = "self";
-    one.nats = nats;
-    one.entity_count = one.fired_count = 1;
-    one.leak_origin = "synergy";
-    one.rule = plan.where;
-    list->push_back(std::move(one));
+    const auto speaks = [&](abi::SignalId signal) {
+      return std::any_of(all.begin(), all.end(), [&](const Term& term) {
+        if (term.edge->to != signal) return false;
+        if (term.reach != Term::Reach::kOwn && term.reach != Term::Reach::kEntity) return false;
+        const Member m = term.reach == Term::Reach::kOwn ? member_at(term, c.row, t_ns)
+                                                         : entity_at(c, term, t_ns);
+        return m.span != nullptr && m.ratio > 1;
+      });
+    };
+    if (std::all_of(plan.signals.begin(), plan.signals.end(), speaks)) out.push_back(i);
   }
-  return sum;
+  return out;
 }
 
-void Scorer::list_held(const Candidate& c, abi::Hypothesis& h) const {
-  if (c.row == kNoNode) return;
-  for (const EvidenceField::Held& held : field_.held()) {
-    if (held.row != c.row) continue;
-    const bool child = std::any_of(
-        graph_.cause_edges[c.cause].begin(), graph_.cause_edges[c.cause].end(),
-        [&](uint32_t i) { return pack_.edges[i].to == held.signal; });
-    if (!child) continue;
-    const Evidence& evidence = field_.input().evidence[held.evidence];
-    h.suppressed.push_back({pack_.signals[held.signal].name, field_.entity_text(evidence.entity),
-                            evidence.episodes[held.episode].suppressed_by, 0});
+double Scorer::synergy_nats(uint32_t synergy) const {
+  return round_nats(numbers_.synergy_nats(synergy) / numbers_.temperature());
+}
+
+abi::Contribution Scorer::synergy(uint32_t index, const Candidate& c) const {
+  const abi::SynergyPlan& plan = pack_.synergies[index];
+  abi::Contribution one;
+  for (const abi::SignalId s : plan.signals) {
+    one.signal += (one.signal.empty() ? "" : " + ") + pack_.signals[s].name;
+  }
+  one.entity = entity_text(c);
+  one.scope = "self";
+  one.nats = synergy_nats(index);
+  one.entity_count = one.fired_count = 1;
+  one.leak_origin = "synergy";
+  one.rule = plan.where;
+  return one;
+}
+
+// Suppressed firings of the own node, with what each would have weighed.
+void Scorer::list_suppressed(const Candidate& c, const Term& term, abi::Hypothesis& h) const {
+  if (term.reach != Term::Reach::kOwn) return;
+  const abi::EdgePlan& e = *term.edge;
+  for (const Span& s : field_.spans(e.to, c.row)) {
+    if (!s.suppressed || explains_maintenance(e, s) || !in_window(s, e, c.onset_ns)) continue;
+    const abi::EntityKey& entity = field_.evidence(s).entity;
+    if (!field_.compatible(c.entity, entity)) continue;
+    Span full = s;
+    full.suppressed = false;
+    const double ratio = ratio_of(term, full, survive_of(term, full));
+    h.suppressed.push_back({pack_.signals[e.to].name, field_.entity_text(entity),
+                            field_.episode(s).suppressed_by,
+                            fired_nats(e, field_.strength(e, class_of(c.row)), ratio)});
   }
 }
 
@@ -119,25 +131,27 @@ DossierHypothesis Scorer::numbers_of(const Candidate& c) {
     t.members = v.members;
     t.fired = v.fired;
     t.unobserved = v.unobserved;
-    t.explained = v.lost > 0 && v.lost >= v.nats;
-    t.group = term.group != nullptr;
     const double finish = numbers_.multiplier(e.to) / numbers_.temperature();
     t.nats = finish > 0 ? v.nats / finish : 0;
-    t.p = field_.strength(e, class_of(c.row));
-    t.leak = numbers_.leak(edge, nullptr);
-    const bool own = term.reach == Term::Reach::kOwn;
-    const Member m = own                              ? member_at(term, c.row, c.onset_ns)
-                     : term.reach == Term::Reach::kEntity ? entity_at(c, term, c.onset_ns)
-                                                          : Member{};
-    if (numbers_.graded(e.to)) {
-      const double silent = field_.log_a(e.to, own ? c.row : kNoNode);
-      t.silent_ratio = numbers_.soft_ratio(e.to, silent, 1);
-      if (m.span) t.log_ratio = std::log(numbers_.soft_ratio(e.to, field_.log_a(*m.span), m.span->survive));
-    } else {
-      if (own) t.leak = own_leak(e, c.row);
-      const double survive = m.span ? m.span->survive : 1;
-      t.log_ratio = std::log(numbers_.fired_ratio(edge, t.leak, survive));
-    }
+    const double lost = v.fired > 0 ? lost_nats(c, all, i, v.nats) : 0;
+    t.explained = lost > 0 && lost >= v.nats;
+    t.group = term.group != nullptr;
+    t.p = term.table ? term.table->p : field_.strength(e, class_of(c.row));
+    t.log_ratio = v.log_ratio;
+    t.silent_ratio = v.silent_ratio;
+    t.background = v.background;
+    t.leak = numbers_.graded(e.to)             ? numbers_.episode_leak(e.to)
+             : term.reach == Term::Reach::kOwn ? own_leak(term, c.row)
+             : v.fired > 0                     ? std::exp(-v.log_ratio)
+                                               : numbers_.leak(edge, nullptr);
+    out.terms.push_back(t);
+  }
+  for (const uint32_t synergy : synergies_of(c, all, c.onset_ns)) {
+    DossierTerm t;
+    t.edge = abi::kNone32;
+    t.synergy = synergy;
+    t.nats = numbers_.synergy_nats(synergy);
+    t.members = t.fired = 1;
     out.terms.push_back(t);
   }
   if (const double ailing = ailing_nats(c); ailing != 0) {
@@ -153,9 +167,15 @@ DossierHypothesis Scorer::numbers_of(const Candidate& c) {
 double term_nats(const DossierTerm& term, double p) {
   if (term.edge == abi::kNone32) return term.nats;
   if (term.members == 0) return 0;
-  const double fired = std::log(1 - p + p * std::exp(term.log_ratio));
-  const double silent = std::log(1 - p + p * term.silent_ratio);
-  return term.fired * fired + (term.members - term.fired) * silent;
+  const double ratio = std::exp(term.log_ratio);
+  const uint32_t silent = term.members - std::min(term.fired, term.members);
+  if (!term.group) {
+    return std::log1p(p * ((term.fired > 0 ? ratio : term.silent_ratio) - 1));
+  }
+  // Members are taken as alike, so what they differ in is carried over from the weight as it was.
+  Levels levels = static_cast<double>(term.fired) * level_nats(ratio);
+  levels += static_cast<double>(silent) * level_nats(term.silent_ratio);
+  return term.nats + mix(level_weights(p), levels) - mix(level_weights(term.p), levels);
 }
 
 }  // namespace reflex::attribution

@@ -2,6 +2,7 @@
 // away, what was unobserved, and which evidence stands behind a contribution.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "runtime/attribution/scorer.h"
 
@@ -105,8 +106,8 @@ abi::Contribution Scorer::contribution(const Candidate& c, const std::vector<Ter
   const auto edge = static_cast<uint32_t>(&e - pack_.edges.data());
   const NodeView* view = c.row == kNoNode ? nullptr : field_.rows()[c.row].view;
   const NodeView* leak_view = term.reach == Term::Reach::kOwn ? view : nullptr;
-  out.leak = numbers_.graded(e.to)              ? numbers_.episode_leak(e.to)
-             : term.reach == Term::Reach::kOwn ? own_leak(e, c.row)
+  out.leak = numbers_.graded(e.to)             ? numbers_.episode_leak(e.to)
+             : term.reach == Term::Reach::kOwn ? own_leak(term, c.row)
                                                : numbers_.leak(edge, leak_view);
   out.leak_origin = numbers_.leak_origin(edge, leak_view);
   if (leak_view && !numbers_.graded(e.to) && out.leak > numbers_.leak(edge, leak_view)) {
@@ -122,6 +123,9 @@ abi::Contribution Scorer::contribution(const Candidate& c, const std::vector<Ter
     const Member m = term.reach == Term::Reach::kOwn ? member_at(term, c.row, c.onset_ns)
                                                      : entity_at(c, term, c.onset_ns);
     if (m.span) fired.assign(1, m.span);
+    if (m.span && m.span->suppressed && !explains_maintenance(e, *m.span)) {
+      out.state = abi::SignalState::kSuppressed;
+    }
     out.entity =
         m.span ? field_.entity_text(field_.evidence(*m.span).entity) : field_.entity_text(c.entity);
     if (!m.span && term.reach == Term::Reach::kEntity) {
@@ -146,22 +150,59 @@ abi::Contribution Scorer::contribution(const Candidate& c, const std::vector<Ter
     }
     if (out.events.size() >= kEventsMax) break;
   }
-  if (v.lost > 0) {
-    abi::ExplainedAway away{out.signal, out.entity, "", v.lost};
-    for (const Span* s : fired) {
-      if (s->survive == 1) continue;
-      for (const std::string& by : field_.parents_text(e.to, *s)) {
-        away.by += (away.by.empty() ? "" : ", ") + by;
-      }
-      if (const std::string mask = field_.mask_text(*s); !mask.empty()) {
-        away.by += (away.by.empty() ? "" : ", ") + mask;
-      }
-      break;  // one example; a group would repeat the same parent for each member
-    }
-    h.explained_away.push_back(std::move(away));
+  if (const double lost = lost_nats(c, all, at, v.nats); lost > 0) {
+    h.explained_away.push_back({out.signal, out.entity, explained_by(term, fired), lost});
   }
   list_unobserved(c, all, at, v, h);
   return out;
+}
+
+// What parents and masks took: the same term with every firing at its full weight, less the term.
+double Scorer::lost_nats(const Candidate& c, const std::vector<Term>& all, size_t at,
+                         double nats) const {
+  const Term& term = all[at];
+  const abi::EdgePlan& e = *term.edge;
+  const std::vector<const Span*> spans = fired_spans(c, all, at, SIZE_MAX);
+  const bool any = std::any_of(spans.begin(), spans.end(),
+                               [&](const Span* s) { return survive_of(term, *s) < 1; });
+  if (!any) return 0;
+  const auto p = [&](const Span* s) { return field_.strength(e, class_of(s->node)); };
+  if (!term.group) {
+    double best = -1e300;
+    for (const Span* s : spans) best = std::max(best, fired_nats(e, p(s), ratio_of(term, *s, 1)));
+    return best - nats;
+  }
+  // Spans of a signal stand by node: the strongest of each.
+  std::map<uint32_t, std::pair<double, double>> by_row;  // ratio in full, ratio as it counts
+  double mean = 0;
+  for (const Span* s : spans) {
+    auto& [full, counted] = by_row.try_emplace(s->node, 0, 0).first->second;
+    full = std::max(full, ratio_of(term, *s, 1));
+    counted = std::max(counted, ratio_of(term, *s, survive_of(term, *s)));
+    mean += round_nats(p(s));
+  }
+  Levels in_full{}, as_counted{};
+  for (const auto& [row, ratio] : by_row) {
+    in_full += level_nats(ratio.first);
+    as_counted += level_nats(ratio.second);
+  }
+  const Levels& weights = numbers_.weights(mean / static_cast<double>(spans.size()));
+  return scaled(e, mix(weights, in_full) - mix(weights, as_counted));
+}
+
+std::string Scorer::explained_by(const Term& term, const std::vector<const Span*>& fired) const {
+  std::string by;
+  for (const Span* s : fired) {
+    if (survive_of(term, *s) == 1) continue;
+    for (const std::string& parent : field_.parents_text(term.edge->to, *s)) {
+      by += (by.empty() ? "" : ", ") + parent;
+    }
+    if (survive_of(term, *s) < s->survive) {
+      by += (by.empty() ? "" : ", ") + field_.masks()[s->mask].text;
+    }
+    break;  // one example; a group would repeat the same parent for each member
+  }
+  return by;
 }
 
 void Scorer::list_unobserved(const Candidate& c, const std::vector<Term>& all, size_t at,
@@ -206,8 +247,10 @@ abi::Hypothesis Scorer::explain(const Candidate& c) {
     if (one.state == abi::SignalState::kUnobserved) continue;  // listed in h.unobserved
     h.contributions.push_back(std::move(one));
   }
-  (void)synergy_nats(c, all, c.onset_ns, &h.contributions);
-  list_held(c, h);
+  for (uint32_t index : synergies_of(c, all, c.onset_ns)) {
+    h.contributions.push_back(synergy(index, c));
+  }
+  for (const Term& term : all) list_suppressed(c, term, h);
   if (const double ailing = ailing_nats(c); ailing != 0) {
     abi::Contribution one;
     one.signal = "ailing for another reason";

@@ -199,7 +199,8 @@ std::vector<NodeScores> boosted(const std::vector<IncidentFeatures>& train,
   for (const auto& incident : all) {
     if (p.empty()) break;
     NodeScores scores;
-    for (size_t i = 0; i < incident.nodes.size(); ++i) scores.push_back(static_cast<double>(p[at++]));
+    for (size_t i = 0; i < incident.nodes.size(); ++i)
+      scores.push_back(static_cast<double>(p[at++]));
     out.push_back(std::move(scores));
   }
   return out;
@@ -350,16 +351,17 @@ std::vector<Baseline> run_baselines(const abi::CompiledPack& pack,
   // Why log 20: "twenty times as likely on a sick node" is what a hand-set alarm stands for.
   const double alarm = std::log(20.0);
   std::vector<Baseline> out;
-  out.push_back(run("most severe first", test,
-                    [&](const auto& i) { return most_severe(i, facts); }, kNothing));
+  out.push_back(run(
+      "most severe first", test, [&](const auto& i) { return most_severe(i, facts); }, kNothing));
   out.push_back(run("most events", test, most_events, kNothing));
   out.push_back(run("first event", test, first_event, kNothing));
-  out.push_back(run("static-threshold rules", test,
-                    [&](const auto& i) { return static_rules(i, facts); }, alarm));
+  out.push_back(run(
+      "static-threshold rules", test, [&](const auto& i) { return static_rules(i, facts); },
+      alarm));
   if (train.empty()) return out;
   const NaiveBayes bayes(train, signals);
-  out.push_back(run_trained("naive Bayes sum", train, test,
-                            [&](const auto& i) { return bayes.scores(i); }));
+  out.push_back(
+      run_trained("naive Bayes sum", train, test, [&](const auto& i) { return bayes.scores(i); }));
   out.push_back(run_trained("peer z-score", train, test,
                             [&](const auto& i) { return peer_z_score(i, signals); }));
   if (has_boosting()) run_boosting(train, test, signals, out);

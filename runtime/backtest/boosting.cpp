@@ -46,10 +46,15 @@ std::vector<float> boosted_probabilities(const std::vector<float>& train, size_t
   if (XGDMatrixSetFloatInfo(h.train, "label", truth.data(), truth.size()) != 0) return {};
   if (XGBoosterCreate(&h.train, 1, &h.booster) != 0) return {};
   // One thread and a fixed seed: the same trees in every run.
-  const std::pair<const char*, const char*> parameters[] = {
-      {"objective", "binary:logistic"}, {"max_depth", "5"}, {"eta", "0.12"}, {"subsample", "1"},
-      {"min_child_weight", "4"}, {"tree_method", "hist"}, {"nthread", "1"}, {"seed", "1"},
-      {"verbosity", "0"}};
+  const std::pair<const char*, const char*> parameters[] = {{"objective", "binary:logistic"},
+                                                            {"max_depth", "5"},
+                                                            {"eta", "0.12"},
+                                                            {"subsample", "1"},
+                                                            {"min_child_weight", "4"},
+                                                            {"tree_method", "hist"},
+                                                            {"nthread", "1"},
+                                                            {"seed", "1"},
+                                                            {"verbosity", "0"}};
   for (const auto& [name, value] : parameters) {
     if (XGBoosterSetParam(h.booster, name, value) != 0) return {};
   }

@@ -281,17 +281,23 @@ bool parse_expectation(const std::string& text, Expectation& out) {
   const std::string number = text.substr(op + 2);
   char* rest = nullptr;
   out.limit = std::strtod(number.c_str(), &rest);
-  return rest != number.c_str() && number.find_first_not_of(" \t\r", rest - number.c_str()) ==
-                                       std::string::npos;
+  return rest != number.c_str() &&
+         number.find_first_not_of(" \t\r", rest - number.c_str()) == std::string::npos;
 }
 
 bool value_of(const Metrics& m, const std::string& name, double& out) {
   const auto field = [&](const Scores& s, double ece, const std::string& key) {
-    const std::map<std::string, double> values = {
-        {"f1", s.f1},       {"precision", s.precision}, {"recall", s.recall},
-        {"exact", s.exact}, {"ac1", s.ac1},             {"ac3", s.ac3},
-        {"ac5", s.ac5},     {"mrr", s.mrr},             {"none_accuracy", s.none_accuracy},
-        {"ece", ece},       {"needless_evictions", s.needless_evictions}};
+    const std::map<std::string, double> values = {{"f1", s.f1},
+                                                  {"precision", s.precision},
+                                                  {"recall", s.recall},
+                                                  {"exact", s.exact},
+                                                  {"ac1", s.ac1},
+                                                  {"ac3", s.ac3},
+                                                  {"ac5", s.ac5},
+                                                  {"mrr", s.mrr},
+                                                  {"none_accuracy", s.none_accuracy},
+                                                  {"ece", ece},
+                                                  {"needless_evictions", s.needless_evictions}};
     const auto it = values.find(key);
     if (it != values.end()) out = it->second;
     return it != values.end();
@@ -308,8 +314,8 @@ std::string check(const Metrics& metrics, const Expectation& e) {
   double value = 0;
   if (!value_of(metrics, e.name, value)) return fmt::format("{}: no such figure", e.name);
   if (e.at_least ? value >= e.limit : value <= e.limit) return "";
-  return fmt::format("{} is {:.4f}, expected {} {:g}", e.name, value, e.at_least ? ">=" : "<=",
-                     e.limit);
+  return fmt::format("{} is {:.4f}, expected {} {:g}", e.name, value,
+                     e.at_least ? ">=" : "<=", e.limit);
 }
 
 }  // namespace reflex::backtest

@@ -19,10 +19,10 @@ namespace reflex::backtest {
 struct Case {
   learn::Label label;
   bool answered = false;
-  std::string verdict;                 // id
-  std::vector<std::string> culprits;   // of the final revision
+  std::string verdict;                       // id
+  std::vector<std::string> culprits;         // of the final revision
   std::vector<abi::NodeProbability> ranked;  // best first
-  std::string answer;                  // confirmed, suspected, external, none, undetermined
+  std::string answer;                        // confirmed, suspected, external, none, undetermined
   std::string external;
   double latency_ms = 0;
   uint32_t job_nodes = 0;
@@ -36,8 +36,8 @@ struct Scores {
   size_t with_culprit = 0;
   size_t tp = 0, fp = 0, fn = 0;
   double precision = 0, recall = 0, f1 = 0;
-  double f1_low = 0, f1_high = 0;  // 95 % bootstrap interval over incidents
-  double exact = 0;                // share of incidents with P == T
+  double f1_low = 0, f1_high = 0;    // 95 % bootstrap interval over incidents
+  double exact = 0;                  // share of incidents with P == T
   double ac1 = 0, ac3 = 0, ac5 = 0;  // over incidents with a culprit: |top k & T| / min(k, |T|)
   double mrr = 0;
   /// Share of incidents without culprit on which nobody was named; NaN: there is no such incident.
@@ -55,7 +55,7 @@ struct ReliabilityBin {
 /// Of the best node of each incident: its probability against whether it is a culprit.
 struct Reliability {
   std::vector<ReliabilityBin> bins;  // 10 of equal width
-  double ece = 0;  // NaN: no method said a probability
+  double ece = 0;                    // NaN: no method said a probability
   size_t count = 0;
 };
 

@@ -68,11 +68,11 @@ std::string or_dash(double value) {
 }
 
 std::string row(const std::string& name, const Scores& s, double ece) {
-  return fmt::format("| {} | {} | {:.3f} | {:.3f} | {:.3f} [{:.3f}, {:.3f}] | {:.3f} | {:.3f} | "
-                     "{:.3f} | {} | {:.3f} | {} |\n",
-                     name, s.incidents, s.precision, s.recall, s.f1, s.f1_low, s.f1_high, s.exact,
-                     s.ac1, s.ac3,
-                     or_dash(s.none_accuracy), s.needless_evictions, or_dash(ece));
+  return fmt::format(
+      "| {} | {} | {:.3f} | {:.3f} | {:.3f} [{:.3f}, {:.3f}] | {:.3f} | {:.3f} | "
+      "{:.3f} | {} | {:.3f} | {} |\n",
+      name, s.incidents, s.precision, s.recall, s.f1, s.f1_low, s.f1_high, s.exact, s.ac1, s.ac3,
+      or_dash(s.none_accuracy), s.needless_evictions, or_dash(ece));
 }
 
 constexpr const char* kRowHead =
@@ -82,8 +82,9 @@ constexpr const char* kRowHead =
 std::string comparisons_markdown(const Report& r) {
   std::string out;
   if (!r.ablations.empty()) {
-    out += "\n## What each part is worth\n\n| left out | F1 | difference | stratum | there | "
-           "difference |\n|---|---|---|---|---|---|\n";
+    out +=
+        "\n## What each part is worth\n\n| left out | F1 | difference | stratum | there | "
+        "difference |\n|---|---|---|---|---|---|\n";
     const auto& full = r.ablations.front().metrics;
     for (const auto& a : r.ablations) {
       const double there = on_stratum(a.metrics, a.stratum);
@@ -143,7 +144,8 @@ std::string to_json(const Report& r) {
   }
   j["expectations_missed"] = r.missed;
   const auto& l = r.metrics.latency;
-  j["latency_ms"] = {{"p50", r4(l.p50)}, {"p95", r4(l.p95)}, {"p99", r4(l.p99)}, {"max", r4(l.max)}};
+  j["latency_ms"] = {
+      {"p50", r4(l.p50)}, {"p95", r4(l.p95)}, {"p99", r4(l.p99)}, {"max", r4(l.max)}};
   return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -155,11 +157,12 @@ std::string to_markdown(const Report& r) {
   out += kRowHead;
   out += row("**all**", r.metrics.all, r.metrics.reliability.ece);
   for (const auto& s : r.metrics.strata) out += row(s.group + " " + s.name, s.scores, s.ece);
-  out += fmt::format("\nAC@5 {:.3f}, MRR {:.3f}; {} incidents without a verdict.\n", r.metrics.all.ac5,
-                     r.metrics.all.mrr, r.metrics.unanswered);
-  out += fmt::format("\n## Calibration (best node of each incident), ECE {:.3f}\n\n"
-                     "| said | incidents | mean p | true |\n|---|---|---|---|\n",
-                     r.metrics.reliability.ece);
+  out += fmt::format("\nAC@5 {:.3f}, MRR {:.3f}; {} incidents without a verdict.\n",
+                     r.metrics.all.ac5, r.metrics.all.mrr, r.metrics.unanswered);
+  out += fmt::format(
+      "\n## Calibration (best node of each incident), ECE {:.3f}\n\n"
+      "| said | incidents | mean p | true |\n|---|---|---|---|\n",
+      r.metrics.reliability.ece);
   for (const auto& bin : r.metrics.reliability.bins) {
     out += fmt::format("| {:.1f}-{:.1f} | {} | {:.3f} | {:.3f} |\n", bin.low, bin.high, bin.count,
                        bin.mean_p, bin.share);
@@ -171,9 +174,10 @@ std::string to_markdown(const Report& r) {
                        w.said, w.truth, w.surprise, w.explanation);
   }
   const auto& l = r.metrics.latency;
-  out += fmt::format("\n## Latency (wall clock)\n\np50 {:.2f} ms, p95 {:.2f} ms, p99 {:.2f} ms, max "
-                     "{:.2f} ms\n",
-                     l.p50, l.p95, l.p99, l.max);
+  out += fmt::format(
+      "\n## Latency (wall clock)\n\np50 {:.2f} ms, p95 {:.2f} ms, p99 {:.2f} ms, max "
+      "{:.2f} ms\n",
+      l.p50, l.p95, l.p99, l.max);
   for (const auto& missed : r.missed) out += "\n**Missed:** " + missed + "\n";
   return out;
 }
@@ -181,18 +185,19 @@ std::string to_markdown(const Report& r) {
 std::string to_text(const Report& r) {
   std::string out = r.title + "\n";
   const auto line = [&](const std::string& name, const Scores& s, double ece) {
-    out += fmt::format("{:<28} {:>6}  P {:.3f}  R {:.3f}  F1 {:.3f} [{:.3f}, {:.3f}]  exact {:.3f}  "
-                       "AC@1 {:.3f}  AC@3 {:.3f}  none {:<5}  ECE {}\n",
-                       name, s.incidents, s.precision, s.recall, s.f1, s.f1_low, s.f1_high, s.exact,
-                       s.ac1, s.ac3,
-                       or_dash(s.none_accuracy), or_dash(ece));
+    out += fmt::format(
+        "{:<28} {:>6}  P {:.3f}  R {:.3f}  F1 {:.3f} [{:.3f}, {:.3f}]  exact {:.3f}  "
+        "AC@1 {:.3f}  AC@3 {:.3f}  none {:<5}  ECE {}\n",
+        name, s.incidents, s.precision, s.recall, s.f1, s.f1_low, s.f1_high, s.exact, s.ac1, s.ac3,
+        or_dash(s.none_accuracy), or_dash(ece));
   };
   line("all", r.metrics.all, r.metrics.reliability.ece);
   for (const auto& s : r.metrics.strata) line(s.group + " " + s.name, s.scores, s.ece);
   out += fmt::format("AC@5 {:.3f}  MRR {:.3f}  needless evictions {:.3f}  without verdict {}\n",
                      r.metrics.all.ac5, r.metrics.all.mrr, r.metrics.all.needless_evictions,
                      r.metrics.unanswered);
-  if (!r.ablations.empty()) out += "\nleft out                       F1   (diff)   own stratum (diff)\n";
+  if (!r.ablations.empty())
+    out += "\nleft out                       F1   (diff)   own stratum (diff)\n";
   for (const auto& a : r.ablations) {
     const auto& full = r.ablations.front().metrics;
     const double there = on_stratum(a.metrics, a.stratum);

@@ -102,14 +102,15 @@ std::string bar_plot(const std::string& title, const std::vector<Bar>& bars) {
                                 escaped(title));
   double top = 6;
   for (const Bar& bar : bars) {
-    svg += fmt::format("<text x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>"
-                       "<rect x=\"{}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"12\" fill=\"{}\"/>",
-                       kLeft - 8, top + 11, escaped(bar.name), kLeft, top + 1, bar.value * kWidth,
-                       kBlue);
+    svg += fmt::format(
+        "<text x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>"
+        "<rect x=\"{}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"12\" fill=\"{}\"/>",
+        kLeft - 8, top + 11, escaped(bar.name), kLeft, top + 1, bar.value * kWidth, kBlue);
     if (bar.high > bar.low) {
-      svg += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.0f}\" x2=\"{:.1f}\" y2=\"{:.0f}\" "
-                         "stroke=\"#222\"/>",
-                         kLeft + bar.low * kWidth, top + 7, kLeft + bar.high * kWidth, top + 7);
+      svg += fmt::format(
+          "<line x1=\"{:.1f}\" y1=\"{:.0f}\" x2=\"{:.1f}\" y2=\"{:.0f}\" "
+          "stroke=\"#222\"/>",
+          kLeft + bar.low * kWidth, top + 7, kLeft + bar.high * kWidth, top + 7);
     }
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.0f}\">{:.3f}</text>",
                        kLeft + std::max(bar.value, bar.high) * kWidth + 6, top + 11, bar.value);
@@ -127,7 +128,8 @@ std::string strata_plots(const Metrics& m) {
       bars.push_back({s.name, s.scores.f1, s.scores.f1_low, s.scores.f1_high});
     }
     if (bars.empty()) continue;
-    out += fmt::format("<h3>F1 by {}</h3>\n", group) + bar_plot(std::string("F1 by ") + group, bars);
+    out +=
+        fmt::format("<h3>F1 by {}</h3>\n", group) + bar_plot(std::string("F1 by ") + group, bars);
   }
   return out;
 }
@@ -135,16 +137,18 @@ std::string strata_plots(const Metrics& m) {
 std::string comparisons(const Report& r) {
   std::string out;
   if (!r.ablations.empty()) {
-    out += "<h2>What each part is worth</h2>\n<table><tr><th>left out</th><th>F1</th>"
-           "<th>difference</th><th>stratum</th><th>there</th><th>difference</th></tr>\n";
+    out +=
+        "<h2>What each part is worth</h2>\n<table><tr><th>left out</th><th>F1</th>"
+        "<th>difference</th><th>stratum</th><th>there</th><th>difference</th></tr>\n";
     const auto& full = r.ablations.front().metrics;
     for (const auto& a : r.ablations) {
       const double there = on_stratum(a.metrics, a.stratum);
-      out += fmt::format("<tr><td>{}</td><td>{:.3f}</td><td>{:+.3f}</td><td>{}</td><td>{:.3f}</td>"
-                         "<td>{:+.3f}</td></tr>\n",
-                         escaped(a.name), a.metrics.all.f1, a.metrics.all.f1 - full.all.f1,
-                         escaped(a.stratum.empty() ? "all" : a.stratum), there,
-                         there - on_stratum(full, a.stratum));
+      out += fmt::format(
+          "<tr><td>{}</td><td>{:.3f}</td><td>{:+.3f}</td><td>{}</td><td>{:.3f}</td>"
+          "<td>{:+.3f}</td></tr>\n",
+          escaped(a.name), a.metrics.all.f1, a.metrics.all.f1 - full.all.f1,
+          escaped(a.stratum.empty() ? "all" : a.stratum), there,
+          there - on_stratum(full, a.stratum));
     }
     out += "</table>\n";
   }
@@ -176,25 +180,26 @@ std::string to_html(const Report& r) {
   }
   out += kHead + scores_row("all", r.metrics.all, r.metrics.reliability.ece);
   for (const auto& s : r.metrics.strata) out += scores_row(s.group + " " + s.name, s.scores, s.ece);
-  out += fmt::format("</table>\n<p>AC@5 {:.3f}, MRR {:.3f}, needless evictions for each incident "
-                     "{:.3f}; {} incidents without a verdict.</p>\n",
-                     r.metrics.all.ac5, r.metrics.all.mrr, r.metrics.all.needless_evictions,
-                     r.metrics.unanswered);
+  out += fmt::format(
+      "</table>\n<p>AC@5 {:.3f}, MRR {:.3f}, needless evictions for each incident "
+      "{:.3f}; {} incidents without a verdict.</p>\n",
+      r.metrics.all.ac5, r.metrics.all.mrr, r.metrics.all.needless_evictions, r.metrics.unanswered);
   out += fmt::format("<h2>Calibration, ECE {:.3f}</h2>\n", r.metrics.reliability.ece);
   out += reliability_plot(r.metrics.reliability);
   out += strata_plots(r.metrics);
   out += comparisons(r);
   out += "<h2>The worst incidents</h2>\n";
   for (const auto& w : r.worst) {
-    out += fmt::format("<details><summary>{}: {} (truth: {}), {:.1f} nats</summary><pre>{}</pre>"
-                       "</details>\n",
-                       escaped(w.incident), escaped(w.said), escaped(w.truth), w.surprise,
-                       escaped(w.explanation));
+    out += fmt::format(
+        "<details><summary>{}: {} (truth: {}), {:.1f} nats</summary><pre>{}</pre>"
+        "</details>\n",
+        escaped(w.incident), escaped(w.said), escaped(w.truth), w.surprise, escaped(w.explanation));
   }
   const auto& l = r.metrics.latency;
-  out += fmt::format("<h2>Latency (wall clock)</h2>\n<p>p50 {:.2f} ms, p95 {:.2f} ms, p99 {:.2f} ms,"
-                     " max {:.2f} ms</p>\n</body></html>\n",
-                     l.p50, l.p95, l.p99, l.max);
+  out += fmt::format(
+      "<h2>Latency (wall clock)</h2>\n<p>p50 {:.2f} ms, p95 {:.2f} ms, p99 {:.2f} ms,"
+      " max {:.2f} ms</p>\n</body></html>\n",
+      l.p50, l.p95, l.p99, l.max);
   return out;
 }
 

@@ -27,6 +27,23 @@ adapt::RateOptions rate_options(const abi::CompiledPack& pack, const EngineOptio
   return rates;
 }
 
+// History says which node, not whether any: the class priors hold the mean rate of faults already, and
+// after a month with many repairs every node would look worse than its class. So the hazards of a
+// job's nodes are held to a mean of one. Why ten nodes of one more: a job of two has no mean.
+void balance_hazards(attribution::Input& input) {
+  constexpr double kPriorNodes = 10;
+  double sum = kPriorNodes;
+  double count = kPriorNodes;
+  for (const auto& view : input.nodes) {
+    if (!view.in_job) continue;
+    sum += view.hazard;
+    count += 1;
+  }
+  const double mean = sum / count;
+  for (auto& view : input.nodes) view.hazard /= mean;
+  for (auto& own : input.cause_hazards) own.factor /= mean;
+}
+
 }  // namespace
 
 Adaptation::Adaptation(std::shared_ptr<const abi::CompiledPack> pack,
@@ -41,6 +58,9 @@ Adaptation::Adaptation(std::shared_ptr<const abi::CompiledPack> pack,
       suppression_(pack_, topology_),
       wanted_(pack_->kinds.size(), 0),
       cohorts_(pack_->kinds.size()) {
+  if (options_.known) {
+    for (const auto& known : *options_.known) known_.emplace(known.incident, &known);
+  }
   for (const auto& plan : pack_->cohorts) {
     cohorts_[plan.kind].push_back(&plan);
     wanted_[plan.kind] = 1;
@@ -115,6 +135,7 @@ void Adaptation::prepare(attribution::Input& input) {
   if (!options_.ablate.dynamic) input.tables = tables();
   suppression_.mark(input.evidence);
   if (options_.ablate.history) return;
+  learn_older(input.opened_ns);
   for (auto& view : input.nodes) {
     const int64_t repaired_ns = topology_->last_repair_ns(view.node, input.opened_ns);
     adapt::Hazard hazard = history_.hazard(view.node, repaired_ns, input.opened_ns);
@@ -124,30 +145,69 @@ void Adaptation::prepare(attribution::Input& input) {
       input.cause_hazards.push_back({view.node, cause, factor});
     }
   }
+  balance_hazards(input);
   std::sort(input.cause_hazards.begin(), input.cause_hazards.end(),
             [](const auto& a, const auto& b) {
               return std::pair(a.node, a.cause) < std::pair(b.node, b.cause);
             });
 }
 
-void Adaptation::on_final(const attribution::Input& input, const abi::Verdict& verdict) {
+void Adaptation::set_confirmed(SymbolId node, int64_t at_ns) {
+  // What was counted of a faulty node shortly before is no habit of healthy ones.
+  rates_.forget_waiting(node);
+  nodes_[node].confirmed_ns = at_ns;
+}
+
+void Adaptation::learn_known(const KnownIncident& known, int64_t at_ns) {
+  abi::CauseId cause = 0;
+  while (cause < pack_->causes.size() && pack_->causes[cause].name != known.fault) ++cause;
+  if (cause == pack_->causes.size()) cause = abi::kNone32;
+  for (const auto& name : known.culprits) {
+    const SymbolId node = pack_->symbols->find(name);
+    if (node == kNoSymbol) continue;
+    set_confirmed(node, at_ns);
+    history_.confirm(node, cause, at_ns);
+  }
+}
+
+void Adaptation::learn_older(int64_t opened_ns) {
+  if (!options_.known) return;
+  // Why 1 h: an incident that opens here has had its final verdict by then.
+  constexpr int64_t kSurelyOverNs = kNsPerHour;
+  const auto& all = *options_.known;
+  for (; known_next_ < all.size(); ++known_next_) {
+    const KnownIncident& known = all[known_next_];
+    if (known.ts_ns >= opened_ns - kSurelyOverNs) break;
+    if (known_.erase(known.incident) > 0) learn_known(known, known.ts_ns);
+  }
+}
+
+void Adaptation::confirm(const attribution::Input& input, const abi::Verdict& verdict,
+                         const KnownIncident* known) {
+  if (known) return learn_known(*known, input.now_ns);
   for (const auto& node : verdict.nodes) {
     if (node.level != "confirmed") continue;
     const SymbolId symbol = pack_->symbols->find(node.node);
     if (symbol == kNoSymbol) continue;
-    // What was counted of a faulty node shortly before is no habit of healthy ones.
-    rates_.forget_waiting(symbol);
-    nodes_[symbol].confirmed_ns = input.now_ns;
+    set_confirmed(symbol, input.now_ns);
     abi::CauseId cause = 0;
     while (cause < pack_->causes.size() && pack_->causes[cause].name != node.top_cause) ++cause;
     history_.confirm(symbol, cause, input.now_ns, std::min(node.p, 1.0));
   }
+}
+
+void Adaptation::on_final(const attribution::Input& input, const abi::Verdict& verdict) {
+  const auto it = known_.find(verdict.incident);
+  const KnownIncident* known = it == known_.end() ? nullptr : it->second;
+  if (known) known_.erase(it);
+  confirm(input, verdict, known);
   std::vector<SymbolId> of_job;
   for (const auto& view : input.nodes) {
     if (view.in_job) of_job.push_back(view.node);
   }
-  const bool unexplained =
+  const bool no_node =
       verdict.answer == abi::Answer::kNone || verdict.answer == abi::Answer::kUndetermined;
+  const bool unexplained = known ? known->culprits.empty() : no_node;
   history_.blame(of_job, unexplained, input.now_ns);
 }
 

@@ -61,6 +61,13 @@ class Adaptation {
 
  private:
   void see(SymbolId node, int64_t ts_ns);
+  /// Known incidents that are older than `opened_ns` and never opened here.
+  void learn_older(int64_t opened_ns);
+  void learn_known(const KnownIncident& known, int64_t at_ns);
+  /// Faults of the final verdict: the truth where it is known, else what is confirmed.
+  void confirm(const attribution::Input& input, const abi::Verdict& verdict,
+               const KnownIncident* known);
+  void set_confirmed(SymbolId node, int64_t at_ns);
   [[nodiscard]] bool contaminated(SymbolId node, int64_t at_ns) const;
 
   std::shared_ptr<const abi::CompiledPack> pack_;
@@ -79,6 +86,8 @@ class Adaptation {
     int64_t confirmed_ns = kNoTimeNs;
   };
   std::unordered_map<SymbolId, NodeState> nodes_;
+  std::unordered_map<std::string, const KnownIncident*> known_;  // by incident, not yet learned
+  size_t known_next_ = 0;  // of options_.known, in time
 };
 
 }  // namespace reflex::engine

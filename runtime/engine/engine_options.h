@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "runtime/abi/firing.h"
 #include "runtime/abi/model.h"
@@ -21,6 +23,14 @@ struct Ablation {
   bool explain_away = false;
 };
 
+/// What turned out to be true of an incident: a label, or an operator's feedback.
+struct KnownIncident {
+  std::string incident;
+  int64_t ts_ns = 0;
+  std::vector<std::string> culprits;  // empty: no node was at fault
+  std::string fault;                  // a cause of the packs, or ""
+};
+
 struct EngineOptions {
   unsigned threads = 1;
   bool near_misses = false;
@@ -29,6 +39,10 @@ struct EngineOptions {
   /// Each incident is weighed once, at the end of its settle window: the same final answers for a
   /// fraction of the time (learning, backtests). Revisions count from 1, so ids differ.
   bool finals_only = false;
+  bool counterfactual = true;  // of final revisions; costs more than the answer itself
+  /// By time; may be null. Once the incident has its final verdict, this goes into the history of
+  /// its nodes in place of the engine's own opinion; older ones go in before the first incident.
+  std::shared_ptr<const std::vector<KnownIncident>> known;
   uint32_t hypotheses_max = 10;  // listed in a verdict; `explain --why-not` asks for all
 };
 

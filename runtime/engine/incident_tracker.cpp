@@ -336,7 +336,8 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const EngineSinks&
   adaptation_.prepare(input);
 
   const bool final_revision = at_ns >= incident.final_ns;
-  input.counterfactual = final_revision;  // a first verdict must be fast; nobody acts on its rivals
+  // A first verdict must be fast; nobody acts on its rivals.
+  input.counterfactual = final_revision && options_.counterfactual;
   abi::Verdict verdict = graph_->attribute(input);
   const std::string signature = signature_of(verdict);
   incident.next_ns = kNever;

@@ -47,8 +47,7 @@ class Design {
           if (term.what == Term::What::kSynergy) {
             features_.push_back({static_cast<uint32_t>(signals_ + term.index), 1});
           } else {
-            features_.push_back(
-                {pack.edges[term.edge].to, static_cast<float>(weights.term(term))});
+            features_.push_back({pack.edges[term.edge].to, static_cast<float>(weights.term(term))});
           }
         }
       }
@@ -81,9 +80,9 @@ class Design {
   size_t last_;
   size_t signals_;
   std::vector<std::vector<Feature>> patterns_;
-  std::vector<double> prior_;     // [row]
-  std::vector<size_t> begin_;     // [row] into features_
-  std::vector<size_t> end_of_;    // [incident] row after its last
+  std::vector<double> prior_;   // [row]
+  std::vector<size_t> begin_;   // [row] into features_
+  std::vector<size_t> end_of_;  // [incident] row after its last
   std::vector<Feature> features_;
 };
 
@@ -117,8 +116,8 @@ Point make_point(const Design& design, const Calibration& layer) {
 
 struct Sums {
   double loss = 0;
-  Eigen::VectorXd gradient;      // by scale, shift of a cause, cool, shift of all culprits
-  std::vector<double> pattern;   // gradient by pattern weight
+  Eigen::VectorXd gradient;     // by scale, shift of a cause, cool, shift of all culprits
+  std::vector<double> pattern;  // gradient by pattern weight
 };
 
 /// Scores of one incident (log weights against "none"), and the two totals.
@@ -171,9 +170,8 @@ void add_incident(const Design& design, const Point& point, size_t i, Scored& sc
   const size_t cool_at = static_cast<size_t>(sums.gradient.size()) - 2;
   for (size_t k = 0; k < incident.hypotheses.size(); ++k) {
     const auto& h = incident.hypotheses[k];
-    double g = scored.score[k] < scored.all - kNegligibleNats
-                   ? 0
-                   : std::exp(scored.score[k] - scored.all);
+    double g =
+        scored.score[k] < scored.all - kNegligibleNats ? 0 : std::exp(scored.score[k] - scored.all);
     if (h.truth > 0) g -= static_cast<double>(h.truth) * std::exp(scored.score[k] - scored.truth);
     if (std::abs(g) < kNegligibleSlope) continue;
     const double raw = (scored.score[k] - static_cast<double>(h.alike_log)) / point.cool;
@@ -290,6 +288,7 @@ Calibration fit_calibration(const TrainingSet& set, const Weights& weights, size
   };
   MinimizeOptions search;
   search.iterations = options.iterations;
+  search.tolerance = 1e-5;  // Why: a thousandth of the gain that decides whether a layer is kept
   return from_variables(minimize(objective, to_variables(start), search), set.pack());
 }
 
@@ -324,8 +323,9 @@ std::vector<double> node_posterior(const TrainingSet& set, const Weights& weight
     }
     for (uint32_t k = 0; k < h.terms; ++k) {
       const Term& term = set.terms()[h.term + k];
-      sum += term.what == Term::What::kSynergy ? c.synergy[term.index]
-                                       : c.multiplier[pack.edges[term.edge].to] * weights.term(term);
+      sum += term.what == Term::What::kSynergy
+                 ? c.synergy[term.index]
+                 : c.multiplier[pack.edges[term.edge].to] * weights.term(term);
     }
     scores.push_back(sum / c.temperature);
     top = std::max(top, scores.back() + static_cast<double>(h.alike_log));

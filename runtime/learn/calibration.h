@@ -16,8 +16,8 @@
 namespace reflex::learn {
 
 struct Calibration {
-  std::vector<double> multiplier;  // [SignalId]
-  std::vector<double> synergy;     // [synergy] nats
+  std::vector<double> multiplier;   // [SignalId]
+  std::vector<double> synergy;      // [synergy] nats
   std::vector<double> cause_shift;  // [CauseId] nats, added to the prior
   double temperature = 1;
   double none_shift_nats = 0;

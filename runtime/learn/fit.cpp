@@ -17,7 +17,7 @@ namespace {
 constexpr double kUnset = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kBlocks = 4;  // train on 1..k, measure on k+1
 // From a strong pull to a weak one; each starts where the one before ended.
-constexpr std::array<double, 4> kPulls = {300, 80, 20, 5};
+constexpr std::array<double, 4> kPulls = {100, 25, 8, 2.5};
 // Why: an improvement below this is noise of the folds.
 constexpr double kGainMin = 1e-4;
 constexpr size_t kChangesShown = 12;
@@ -63,10 +63,9 @@ class ModelFitter {
   void describe() {
     report_.incidents = count_;
     for (const auto& incident : set_.incidents()) {
-      const bool reachable =
-          !incident.truth_is_node ||
-          std::any_of(incident.hypotheses.begin(), incident.hypotheses.end(),
-                      [](const auto& h) { return h.truth > 0; });
+      const bool reachable = !incident.truth_is_node ||
+                             std::any_of(incident.hypotheses.begin(), incident.hypotheses.end(),
+                                         [](const auto& h) { return h.truth > 0; });
       report_.unreachable += reachable ? 0 : 1;
     }
   }
@@ -217,8 +216,7 @@ class ModelFitter {
         missed += incident.unseen_culprits.size();
       }
     }
-    const Levels levels =
-        fit_levels(predictions, missed, pack_.classes.size(), options_.suspect);
+    const Levels levels = fit_levels(predictions, missed, pack_.classes.size(), options_.suspect);
     report_.level_f1_before = levels.f1_before;
     report_.level_f1_after = levels.f1_after;
     // Why 0.002: a level is fitted on the very predictions that it is measured on.

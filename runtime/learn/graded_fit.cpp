@@ -49,8 +49,7 @@ std::vector<double> culprit_chances(const TrainingSet& set, const Weights& weigh
 }
 
 void add_shape(const abi::SignalPlan& plan, const CulpritCounts& counts, double z, Shape& shape) {
-  const double hours =
-      static_cast<double>(plan.count.window_ns) / static_cast<double>(kNsPerHour);
+  const double hours = static_cast<double>(plan.count.window_ns) / static_cast<double>(kNsPerHour);
   shape.episodes += z;
   for (size_t b = 0; b < abi::kLeadBins; ++b) {
     const double width = hours * (abi::kLeadBounds[b] - abi::kLeadBounds[b + 1]);
@@ -65,8 +64,7 @@ double round3(double value) { return std::round(value * 1000) / 1000; }
 void put_shape(const abi::GradedPlan& author, const Shape& shape, double n0, size_t s,
                abi::Model& model) {
   if (shape.episodes <= 0) return;
-  model.graded_extra[s] =
-      round3((n0 * author.extra_mean + shape.extra) / (n0 + shape.episodes));
+  model.graded_extra[s] = round3((n0 * author.extra_mean + shape.extra) / (n0 + shape.episodes));
   double total = 0;
   for (size_t b = 0; b < abi::kLeadBins; ++b) {
     model.graded_profile[s][b] = n0 * author.extra_mean * author.profile[b] + shape.bins[b];

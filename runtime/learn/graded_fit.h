@@ -13,7 +13,7 @@
 namespace reflex::learn {
 
 struct GradedOptions {
-  double pseudo_count = 8;           // culprits that the author's shape counts as
+  double pseudo_count = 8;            // culprits that the author's shape counts as
   double episode_pseudo_count = 500;  // healthy nodes that the author's leak counts as
 };
 

@@ -34,9 +34,9 @@ struct Label {
 };
 
 struct LabelFile {
-  std::vector<Label> labels;        // by (ts, incident); one for each incident, the last line wins
-  size_t bad_lines = 0;             // skipped
-  size_t replaced = 0;              // lines that a later line of the same incident replaced
+  std::vector<Label> labels;         // by (ts, incident); one for each incident, the last line wins
+  size_t bad_lines = 0;              // skipped
+  size_t replaced = 0;               // lines that a later line of the same incident replaced
   std::vector<std::string> samples;  // "FILE:LINE: reason" of the first bad lines
 };
 

@@ -95,10 +95,10 @@ class Reader {
     }
     model_.pack_sha256 = root.value("pack_sha256", "");
     if (model_.pack_sha256 != pack_.set_sha256) {
-      return Error{fmt::format("{}: learned for another pack set ({}, loaded: {}); run `reflex "
-                               "learn` again for these packs",
-                               name_, model_.pack_sha256.substr(0, 12),
-                               pack_.set_sha256.substr(0, 12))};
+      return Error{
+          fmt::format("{}: learned for another pack set ({}, loaded: {}); run `reflex "
+                      "learn` again for these packs",
+                      name_, model_.pack_sha256.substr(0, 12), pack_.set_sha256.substr(0, 12))};
     }
     read_all(root);
     if (!problem_.empty()) return Error{name_ + ": " + problem_};
@@ -145,8 +145,8 @@ class Reader {
       }
       const double value = number(entry, value_key, name);
       if (!(value >= lowest && value <= highest)) {
-        return fail(fmt::format("{}: {} = {} is not in [{}, {}]", name, value_key, value, lowest,
-                                highest));
+        return fail(
+            fmt::format("{}: {} = {} is not in [{}, {}]", name, value_key, value, lowest, highest));
       }
       out[it->second] = value;
     }
@@ -187,8 +187,7 @@ class Reader {
       model_.co_culprit_odds = it->value("co_culprit_odds", 0.0);
       model_.degrading_elsewhere = it->value("degrading_elsewhere", 0.0);
       if (!(model_.temperature > 0)) fail("calibration: `temperature` is not positive");
-      table(*it, "multipliers", "signal", "multiplier", signals, 0, kAny,
-            model_.signal_multiplier);
+      table(*it, "multipliers", "signal", "multiplier", signals, 0, kAny, model_.signal_multiplier);
     }
     if (const auto it = root.find("levels"); it != root.end() && it->is_object()) {
       model_.levels = levels(*it, "levels");
@@ -229,7 +228,8 @@ class Reader {
       const std::string cause = entry.is_object() ? entry.value("cause", "") : "";
       size_t at = 0;
       while (at < pack_.causes.size() && pack_.causes[at].name != cause) ++at;
-      if (at == pack_.causes.size()) return fail(fmt::format("cause '{}' is not in the packs", cause));
+      if (at == pack_.causes.size())
+        return fail(fmt::format("cause '{}' is not in the packs", cause));
       model_.cause_class_scale[at][class_at(entry)] = number(entry, "scale", cause);
     }
   }
@@ -295,7 +295,8 @@ void add_tables(Json& root, const abi::Model& model, const abi::CompiledPack& pa
                                        {"chance", model.episode_leak[i]},
                                        {"author", signal.leak_probability}});
     }
-    if (i < model.graded_profile.size() && model.graded_profile[i] != decltype(abi::GradedPlan::profile){}) {
+    if (i < model.graded_profile.size() &&
+        model.graded_profile[i] != decltype(abi::GradedPlan::profile){}) {
       root["lead_profiles"].push_back(
           {{"signal", signal.name}, {"shares", model.graded_profile[i]}});
     }
@@ -381,8 +382,7 @@ Result<abi::Model> load_model(const std::string& path, const abi::CompiledPack& 
   return parse_model(text.view(), pack, path);
 }
 
-Status save_model(const std::string& path, const abi::Model& model,
-                  const abi::CompiledPack& pack) {
+Status save_model(const std::string& path, const abi::Model& model, const abi::CompiledPack& pack) {
   const std::string text = to_json(model, pack);
   const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
   FILE* file = std::fopen(temporary.c_str(), "w");

@@ -18,7 +18,8 @@ constexpr double kScaleMin = 0.02;
 constexpr double kScaleMax = 50;
 
 // The members of a group are victims of one event, not independent witnesses: they count as at most
-// this many trials. Why 4: one job shows how often peers are hit about as well as a few nodes would.
+// this many trials. Why 4: one job shows how often peers are hit about as well as a few nodes
+// would.
 constexpr double kGroupTrials = 4;
 
 /// P(the edge was the reason | what was seen), for ratio r = P(seen | active) / P(seen | benign).
@@ -144,8 +145,8 @@ class Fitter {
     for (size_t e = 0; e < then.size(); ++e) {
       if (!set_.learnable()[e] || trials[e] <= 0) continue;
       const double n0 = options_.pseudo_count;
-      s_.edge_p[e] = std::clamp((n0 * then[e] + hits[e]) / (n0 + trials[e]), kLearnedMin,
-                                kLearnedMax);
+      s_.edge_p[e] =
+          std::clamp((n0 * then[e] + hits[e]) / (n0 + trials[e]), kLearnedMin, kLearnedMax);
       s_.edge_weight[e] = trials[e];
     }
   }
@@ -244,8 +245,8 @@ Weights::Weights(const TrainingSet& set, const Strengths* strengths)
 double Weights::prior(const TrainingHypothesis& h) const {
   const double prior = static_cast<double>(h.prior_nats);
   if (!strengths_) return prior;
-  return prior + std::log(strengths_->prior_scale[h.cause] *
-                          strengths_->class_scale[h.cause][h.hw_class]);
+  return prior +
+         std::log(strengths_->prior_scale[h.cause] * strengths_->class_scale[h.cause][h.hw_class]);
 }
 
 double Weights::term(const Term& term) const {

@@ -27,11 +27,11 @@ struct StrengthOptions {
 };
 
 struct Strengths {
-  std::vector<double> edge_p;                          // [edge], NaN = the author's stands
-  std::vector<double> edge_weight;                     // [edge] incidents behind it
-  std::vector<double> prior_scale;                     // [cause] learned / author's
-  std::vector<std::vector<double>> class_scale;        // [cause][class] learned / author's
-  std::vector<double> cause_weight;                    // [cause] incidents behind it
+  std::vector<double> edge_p;                    // [edge], NaN = the author's stands
+  std::vector<double> edge_weight;               // [edge] incidents behind it
+  std::vector<double> prior_scale;               // [cause] learned / author's
+  std::vector<std::vector<double>> class_scale;  // [cause][class] learned / author's
+  std::vector<double> cause_weight;              // [cause] incidents behind it
 };
 
 /// Fits on the incidents [first, last) of the set.

@@ -46,7 +46,7 @@ struct TrainingHypothesis {
   uint32_t terms = 0;
   float prior_nats = 0;
   float fixed_nats = 0;  // terms that nothing scales ("ailing for another reason")
-  float alike_log = 0;  // log(1 + alike)
+  float alike_log = 0;   // log(1 + alike)
   /// Share of the hypothesis that is true: 1 for a labelled culprit, 0 for others; in between when
   /// the culprit is one of several nodes that look alike.
   float truth = 0;

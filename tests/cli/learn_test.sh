@@ -102,6 +102,8 @@ expect "bad label lines are counted" 0 'torn.ndjson:21: not a JSON object' \
   "$reflex" backtest "${in[@]}" --labels torn.ndjson
 
 # ---- run with a model
+expect "run without" 0 '' "$reflex" run "${in[@]}" --revisions final
+cp out plain.ndjson
 expect "run with a model" 0 '"model' "$reflex" run "${in[@]}" --model model.json --revisions final
 cp out verdicts.ndjson
 sed 's/"pack_sha256": "../"pack_sha256": "zz/' model.json >other.json
@@ -126,6 +128,16 @@ expect "neither verdict nor incident" 3 'give --verdict' "$reflex" feedback --hi
 expect "confirmed, but what" 3 'confirmed, but what' "$reflex" feedback --history h.ndjson \
   --incident inc-003 confirmed --ts 2026-01-01T12:00:00Z
 if [[ $(wc -l <h.ndjson) == 3 ]]; then pass; else fail "history" "not three lines"; fi
+
+
+# ---- history: what is known of earlier incidents is a prior of later ones
+expect "run with a history" 0 '' "$reflex" run "${in[@]}" --history "$data/labels.ndjson" \
+  --revisions final
+if cmp -s out plain.ndjson; then fail "history" "changes no verdict"; else pass; fi
+expect "backtest with a history" 0 'all +48' "$reflex" backtest "${in[@]}" "${labels[@]}" \
+  --from-fraction 0.6 --history "$data/labels.ndjson"
+expect "a history that is missing" 3 'cannot read' \
+  "$reflex" run "${in[@]}" --history nothing.ndjson
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 ((failed == 0))

@@ -214,7 +214,9 @@ TEST(Attribution, silent_counts_against_and_unobserved_for_nothing) {
   const auto* a = find_hypothesis(silent, "gpu_memory", "n1");
   const auto* b = find_hypothesis(blind, "gpu_memory", "n1");
   ASSERT_TRUE(a && b);
-  EXPECT_NEAR(b->log_odds_nats - a->log_odds_nats, -3 * std::log(0.1), 1e-6);
+  // Three silent peers share one hidden level: less than three times log 0.1, more than once.
+  EXPECT_GT(b->log_odds_nats - a->log_odds_nats, -std::log(0.1));
+  EXPECT_LT(b->log_odds_nats - a->log_odds_nats, -3 * std::log(0.1));
   bool listed = false;
   for (const auto& u : b->unobserved) {
     listed |= u.signal == "nccl_timeout" && u.entity == "3 nodes";

@@ -241,7 +241,7 @@ TEST(Explain, brief_is_answer_why_next_step_and_what_would_change_it) {
   const std::string text = to_brief(v, false);
   EXPECT_EQ(text.find("n3 confirmed\n"), 0u);
   EXPECT_THAT(text, HasSubstr("n3 is the faulty node (confirmed, "));
-  EXPECT_THAT(text, HasSubstr("because nccl_timeout fired on 2 of 2 peers, at the opening"));
+  EXPECT_THAT(text, HasSubstr("because xid_48 fired on n3/5, 4s before the opening"));
   EXPECT_LE(lines_between(text, "\nWhy\n", "What to do\n"), 9u);  // "Why" and at most 8 lines
   EXPECT_THAT(text, HasSubstr("xid_48 fired on n3/5, 4s before the opening"));
   EXPECT_THAT(text, HasSubstr("smaller ones together"));

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "runtime/learn/levels.h"
 #include "runtime/learn/lbfgs.h"
+#include "runtime/learn/levels.h"
 #include "runtime/learn/model_file.h"
 #include "tests/unit/learn/learn_world.h"
 
@@ -118,8 +118,7 @@ TEST(Calibration, GradientIsTheSlopeOfTheLoss) {
   for (double& m : far.multiplier) m = 2.5;
   far.temperature = 2;
   far.none_shift_nats = 1;
-  const Calibration a =
-      fit_calibration(set, weights, 0, 200, no_calibration(*w.pack), long_run);
+  const Calibration a = fit_calibration(set, weights, 0, 200, no_calibration(*w.pack), long_run);
   const Calibration b = fit_calibration(set, weights, 0, 200, far, long_run);
   for (size_t s = 0; s < a.multiplier.size(); ++s) {
     EXPECT_NEAR(a.multiplier[s], b.multiplier[s], 0.02);

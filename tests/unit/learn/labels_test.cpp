@@ -31,11 +31,16 @@ TEST(Labels, BadLinesAreCountedAndTheRestIsRead) {
   const auto file = parse_labels(
       "{\n"
       "[1,2]\n"
-      R"({"job":"j1","culprits":[]})" "\n"
-      R"({"incident":"a","job":"j1"})" "\n"
-      R"({"incident":"a","culprits":[1]})" "\n"
-      R"({"incident":"a","culprits":["n1"],"ts":"yesterday"})" "\n"
-      R"({"incident":"a","culprits":["n1"],"ts":5})" "\n",
+      R"({"job":"j1","culprits":[]})"
+      "\n"
+      R"({"incident":"a","job":"j1"})"
+      "\n"
+      R"({"incident":"a","culprits":[1]})"
+      "\n"
+      R"({"incident":"a","culprits":["n1"],"ts":"yesterday"})"
+      "\n"
+      R"({"incident":"a","culprits":["n1"],"ts":5})"
+      "\n",
       "h.ndjson");
   EXPECT_EQ(file.bad_lines, 6u);
   ASSERT_EQ(file.labels.size(), 1u);
@@ -45,11 +50,13 @@ TEST(Labels, BadLinesAreCountedAndTheRestIsRead) {
 }
 
 TEST(Labels, TheLastWordWinsButWrongTakesNothingBack) {
-  const auto file = parse_labels(
-      R"({"incident":"a","culprits":["n1"],"ts":1})" "\n"
-      R"({"incident":"a","culprits":["n2"],"ts":1})" "\n"
-      R"({"incident":"a","outcome":"wrong","ts":1})" "\n",
-      "x");
+  const auto file = parse_labels(R"({"incident":"a","culprits":["n1"],"ts":1})"
+                                 "\n"
+                                 R"({"incident":"a","culprits":["n2"],"ts":1})"
+                                 "\n"
+                                 R"({"incident":"a","outcome":"wrong","ts":1})"
+                                 "\n",
+                                 "x");
   ASSERT_EQ(file.labels.size(), 1u);
   EXPECT_EQ(file.labels[0].culprits, std::vector<std::string>{"n2"});
   EXPECT_TRUE(file.labels[0].truth_known);

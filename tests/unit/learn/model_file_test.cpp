@@ -124,13 +124,16 @@ TEST(ModelFile, WhatIsNoModelIsRefused) {
     EXPECT_NE(at, std::string::npos) << from;
     return text.replace(at, from.size(), to);
   };
-  const std::vector<std::string> bad = {
-      "", "[]", "{}", good.substr(0, good.size() / 2),
-      with("gpu_lost -> xid on self", "gpu_lost -> xyz on self"),
-      with("\"temperature\": 1.3", "\"temperature\": 0"),
-      with("\"temperature\": 1.3", "\"temperature\": \"hot\""),
-      with("\"version\": 1", "\"version\": 2"), with("\"suspect\": 0.4", "\"suspect\": 4"),
-      with("\"class\": \"hw.b\"", "\"class\": \"hw.z\"")};
+  const std::vector<std::string> bad = {"",
+                                        "[]",
+                                        "{}",
+                                        good.substr(0, good.size() / 2),
+                                        with("gpu_lost -> xid on self", "gpu_lost -> xyz on self"),
+                                        with("\"temperature\": 1.3", "\"temperature\": 0"),
+                                        with("\"temperature\": 1.3", "\"temperature\": \"hot\""),
+                                        with("\"version\": 1", "\"version\": 2"),
+                                        with("\"suspect\": 0.4", "\"suspect\": 4"),
+                                        with("\"class\": \"hw.b\"", "\"class\": \"hw.z\"")};
   for (const auto& text : bad) {
     const auto result = parse_model(text, *w.pack, "m.json");
     EXPECT_FALSE(result.ok()) << text;

@@ -29,6 +29,12 @@ TEST_P(Reports, ids_place_and_help) {
 // A signal that something reads, so that only the mistake under test is reported.
 #define READ(signal) " incident i on node { opens on " signal " }"
 
+// Features for adaptive parameters; `limit` is read, so only the mistake under test is reported.
+#define ADAPTIVE                                                                       \
+  "feature f on node = rate(gpu.throttle, 6h) feature g on (node, gpu) = last(gpu.temp.value) " \
+  "signal s on node { when f > profile.limit } signal r on (node, gpu) { when g > 90 celsius } "  \
+  "incident i on node { opens on s or r } "
+
 const Case kCases[] = {
     {"unknown_kind",
      "signal s on node { e: gpu.xidd where e.code == 48 } incident i on node { opens on s }",
@@ -219,20 +225,100 @@ const Case kCases[] = {
      "test \"t\" { nodes n1 at 1s: gpu.ecc n1/0 expect no verdict } "
      "test \"t\" { nodes n2 at 1s: gpu.ecc n2/0 expect no verdict }",
      "R107", "test", ""},
-    {"later_suppress",
-     "signal s on node { e: gpu.xid } suppress lab { signals s until 2026-12-31 reason \"x\" }",
-     "R390", "lab", ""},
-    {"later_adaptive", "profile hw.a fallback { adaptive limit: per<hour> { default 3 } }", "R390",
+    {"suppress_without_end", "signal s on node { e: gpu.xid } suppress lab { signals s reason \"x\" }" READ("s"),
+     "R207", "lab", ""},
+    {"suppress_without_reason",
+     "signal s on node { e: gpu.xid } suppress lab { signals s until 2027-03-31 }" READ("s"), "R207",
+     "lab", ""},
+    {"suppress_bad_date",
+     "signal s on node { e: gpu.xid } suppress lab { signals s until 2027-13-31 reason \"x\" }" READ(
+         "s"),
+     "R319", "lab", ""},
+    {"suppress_nothing", "suppress lab { until 2027-03-31 reason \"x\" }", "R316", "lab", ""},
+    {"maintenance_of_a_job", "maintenance from event gpu.xid until gpu.ecc on job", "R110 R110", "job",
+     "write: on node; the kind needs a field `node`"},
+    {"maintenance_without_node", "maintenance from event fs.lost until gpu.ecc on node", "R110",
+     "node", "write: on node; the kind needs a field `node`"},
+    {"cohort_field", "cohort from event gpu.xid by cod on node", "R102", "cod",
+     "did you mean 'code'?"},
+    {"cohort_of_a_number", "event k { key node: node  load: f64 } cohort from event k by load on node",
+     "R104", "load", ""},
+    {"repair_kind", "repair from event gpu.xidd on node", "R101", "gpu.xidd",
+     "did you mean 'gpu.xid'?"},
+    {"mask_of_a_node",
+     "fault x on node { prior 1e-5 per hour } signal s on node { e: gpu.xid } x causes s p 0.5 "
+     "x masks s",
+     "R322", "x", ""},
+    {"mask_share",
+     "external x on tor { prior 1e-5 per hour } signal s on node { e: gpu.xid } x causes s p 0.5 "
+     "scope tor x masks s when at least 130% of members in 60s",
+     "R306", "130% of members", ""},
+    {"mask_of_nodes",
+     "external x on tor { prior 1e-5 per hour } signal s on node { e: gpu.xid } x causes s p 0.5 "
+     "scope tor x masks s when at least 30% of node in 60s",
+     "R117", "node", "write: when at least 30% of members in 60s"},
+    {"mask_with_p",
+     "external x on tor { prior 1e-5 per hour } signal s on node { e: gpu.xid } x causes s p 0.5 "
+     "scope tor x masks s p 0.5",
+     "R313", "0.5", ""},
+    {"edge_with_when",
+     "external x on tor { prior 1e-5 per hour } signal s on node { e: gpu.xid } x causes s p 0.5 "
+     "scope tor when at least 30% of members in 60s" READ("s"),
+     "R313", "30% of members", ""},
+    {"explained_by_maintenance_of_nothing",
+     "signal s on node { e: gpu.xid } s explained by maintenance" READ("s"), "R110", "maintenance",
+     "write: explained by maintenance on node"},
+    {"explained_by_maintenance_with_p",
+     "signal s on node { e: gpu.xid } s explained by maintenance on node p 0.5" READ("s"), "R313",
+     "maintenance", ""},
+    {"synergy_of_an_effect_that_is_none",
+     "fault f on node { prior 1e-5 per job } signal a on node { e: gpu.xid } signal b on node { e: "
+     "gpu.ecc } f causes a p 0.5 synergy f from a and b weight 1.5 nats" READ("b"),
+     "R108", "b", "a synergy is on top of edges: f causes b p .."},
+    {"synergy_twice",
+     "fault f on node { prior 1e-5 per job } signal a on node { e: gpu.xid } f causes a p 0.5 "
+     "synergy f from a and a weight 1.5 nats",
+     "R107", "a", ""},
+    {"adaptive_incomplete",
+     ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { default 3 over 7d } }", "R316",
+     "limit", "write: { from FEATURE quantile 0.999 over 7d default 3 floor 1 ceiling 30 }"},
+    {"adaptive_floor",
+     ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from f over 7d default 3 floor 30 ceiling 1 } }", "R305",
      "limit", ""},
+    {"adaptive_default",
+     ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from f over 7d default 31 floor 1 ceiling 30 } }", "R312",
+     "limit", ""},
+    {"adaptive_quantile",
+     ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from f quantile 1.5 over 7d default 3 } }", "R306",
+     "1.5", ""},
+    {"adaptive_feature",
+     ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from ff over 7d default 3 } }", "R103",
+     "ff", ""},
+    {"adaptive_unit",
+     ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from g over 7d default 3 } }", "R106",
+     "g", ""},
+    {"adaptive_setting",
+     ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from f over 7d default 3 ceilin 30 } }", "R117",
+     "ceilin", "did you mean 'ceiling'?"},
+    {"adaptive_whole_number",
+     ADAPTIVE "profile hw.a fallback { limit: per<hour> = 3 per hour  adaptive n: u8 { from f over 7d default 3 } }", "R104",
+     "u8", "such as f64, celsius or per<hour>"},
+    {"adaptive_override_value",
+     ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from f quantile 0.999 over 7d default 3 floor 1 ceiling 30 } } profile hw.b extends hw.a { limit = 5 per hour }", "R104",
+     "limit", "write: limit { default .. }"},
+    {"adaptive_override_from",
+     ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from f quantile 0.999 over 7d default 3 floor 1 ceiling 30 } } profile hw.b extends hw.a { limit { from g } }", "R313",
+     "from", ""},
+    {"adaptive_override_default",
+     ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from f quantile 0.999 over 7d default 3 floor 1 ceiling 30 } } profile hw.b extends hw.a { limit { default 40 } }", "R312",
+     "limit", ""},
+    {"adaptive_override_of_a_plain_one",
+     ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from f quantile 0.999 over 7d default 3 floor 1 ceiling 30 } q: f64 = 3 } profile hw.b extends hw.a { q { default 4 } }", "R104",
+     "q", "write: q = .."},
     {"later_exceptions",
      "signal s on (node, gpu) { when gpu.temp.value > 90 celsius exceptions known (node ==, gpu "
      "==) } incident i on node { opens on s }",
      "R390", "known", ""},
-    {"later_learn", "signal s on node { e: gpu.xid } leak 1e-3 per hour learn" READ("s"), "R390",
-     "1e-3", ""},
-    {"later_masks",
-     "external x on tor { prior 1e-5 per hour } signal s on node { e: gpu.xid } x masks s", "R390",
-     "x", ""},
 };
 
 INSTANTIATE_TEST_SUITE_P(sema, Reports, ::testing::ValuesIn(kCases),
@@ -315,6 +401,22 @@ TEST(Diagnostics, bit_rates_in_the_short_form) {
     const auto out = compile_pack("signal s on (node, nic) { e: nic.state where e.speed < " +
                                   std::string(speed) + " } incident i on node { opens on s }");
     EXPECT_EQ(ids(*out, true), "") << speed << rendered(*out);
+  }
+}
+
+TEST(Diagnostics, an_end_in_the_past_is_a_warning_by_the_given_clock) {
+  const std::string text = kKinds + std::string(
+      "signal s on node { e: gpu.xid } incident i on node { opens on s } "
+      "suppress lab { signals s until 2026-01-31 reason \"x\" }");
+  compiler::Options options;
+  for (const auto& [now, wanted] : {std::pair<int64_t, const char*>{0, ""},
+                                    {1'769'817'599'000'000'000, ""},        // the second before
+                                    {1'769'817'601'000'000'000, "R210"}}) {  // the second after
+    options.now_ns = now;
+    auto out = compiler::compile_text({{"t/pack.rfx", text}}, options);
+    ASSERT_TRUE(out.ok());
+    EXPECT_EQ(ids(*out.value(), true), wanted);
+    ASSERT_EQ(out.value()->pack->suppressions.size(), 1u);  // the runtime compares with event time
   }
 }
 
