@@ -42,7 +42,7 @@ EvidenceField::EvidenceField(const abi::CompiledPack& pack, const CauseGraph& gr
     numbers_ = std::make_shared<Numbers>(pack, input);
     std::vector<const NodeView*> views;
     for (const Row& row : rows_) views.push_back(row.view);
-    groups_ = std::make_shared<const Groups>(views);
+    groups_ = std::make_shared<const Groups>(std::move(views));
   }
   for (const Row& r : rows_) job_size_ += r.view->in_job ? 1 : 0;
   fired_in_job_.assign(pack.edges.size(), -1);

@@ -160,9 +160,7 @@ void EvidenceField::add_masks() {
       continue;
     }
     std::vector<const Group*> found;  // none when the cause has no group
-    for (const auto& [id, group] : groups_->named()) {
-      if (id.first == what) found.push_back(&group);
-    }
+    for (const auto& [id, group] : groups_->of(what)) found.push_back(&group);
     std::sort(found.begin(), found.end(), [&](const Group* a, const Group* b) {
       return pack_.symbols->name(a->id) < pack_.symbols->name(b->id);
     });

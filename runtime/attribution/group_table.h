@@ -41,9 +41,6 @@ struct Scorer::GroupTable {
   uint32_t observed_total = 0;
   uint32_t member_total = 0;
   int64_t earliest_onset_ns = kNoTimeNs;
-  double p = 0;  // mean strength of the observed members
-  const Levels* weights = nullptr;
-
   // Running sums: state after all deltas with t <= times[i].
   struct Sum {
     double nats = 0;
@@ -62,16 +59,6 @@ struct Scorer::GroupTable {
     GroupState state;
   };
   std::array<CachedState, 8> states;
-  // The finished value, by onset and by what the own node shows, which is taken out of it.
-  struct CachedValue {
-    int64_t t_ns = kNoTimeNs;
-    double own_ratio = 0;
-    double claimed_nats = 0;
-    uint32_t own_kind = 0;
-    TermValue value;
-  };
-  std::array<CachedValue, 16> values;
-
   static size_t slot(int64_t t_ns, size_t bits) {
     return static_cast<uint64_t>(t_ns) * 0x9E3779B97F4A7C15ull >> (64 - bits);
   }
@@ -94,18 +81,23 @@ struct Scorer::GroupTable {
     Levels at{};
     Levels last = common;
     double last_ratio = deltas.empty() ? 1 : deltas.front().ratio;
+    double last_log = round_nats(std::log(last_ratio));
+    times.reserve(deltas.size());
+    sums.reserve(deltas.size());
     std::vector<int32_t> by_class(classes.size(), 0);
     for (size_t i = 0; i < deltas.size(); ++i) {
       const Step& d = deltas[i];
       sum.nats += d.fired * d.nats;
-      sum.log_ratio += d.fired * round_nats(std::log(d.ratio));
+      if (d.ratio != last_ratio) {
+        last = level_nats(d.ratio);
+        last_log = round_nats(std::log(d.ratio));
+        last_ratio = d.ratio;
+      }
+      sum.log_ratio += d.fired * last_log;
       sum.fired += d.fired;
       sum.fired_observed += d.fired * d.fired_observed;
       by_class[d.class_at] += d.fired * d.fired_observed;
-      if (!alike) {
-        if (d.ratio != last_ratio) last = level_nats(last_ratio = d.ratio);
-        at += d.fired * last;
-      }
+      if (!alike) at += d.fired * last;
       if (i + 1 < deltas.size() && deltas[i + 1].t_ns == d.t_ns) continue;
       times.push_back(d.t_ns);
       sums.push_back(sum);
@@ -116,6 +108,42 @@ struct Scorer::GroupTable {
     deltas.clear();
     deltas.shrink_to_fit();
   }
+};
+
+/// One edge towards a group: its strength on top of the table that edges of the same window share.
+struct Scorer::EdgeGroup {
+  GroupTable* table = nullptr;
+  double p = 0;  // mean strength of the observed members
+  const Levels* weights = nullptr;
+  // The finished value, by onset and by what the own node shows, which is taken out of it.
+  struct CachedValue {
+    int64_t t_ns = kNoTimeNs;
+    double own_ratio = 0;
+    double claimed_nats = 0;
+    uint32_t own_kind = 0;
+    TermValue value;
+  };
+  std::array<CachedValue, 16> values;
+};
+
+/// Weights and look-ups that depend on the pack, the numbers and the time alone.
+struct Scorer::Plain {
+  // [edge]: cause and signal have a key in common. Without one there is nothing to filter by, and
+  // all entities of an external cause share one table (625 switches of a job, not 625 tables).
+  std::vector<uint8_t> shares_key;
+  std::vector<uint8_t> spreads;      // [signal] some edge says how it shows on many nodes
+  std::vector<uint32_t> window_of;   // [edge] the first edge with its signal and window
+  std::vector<uint16_t> class_slot;  // [hw_class] -> dense index of those in use
+  size_t class_count = 1;
+  // Weights without parents and open windows, which is nearly all of them: NaN until asked.
+  std::vector<Weight> fired;  // [edge * classes + class]
+  std::vector<Weight> silent;
+  // The same for windows that are still open, which ask for few onsets again and again.
+  struct OpenSilent {
+    int64_t t_ns = kNoTimeNs;
+    Weight weight;
+  };
+  std::vector<std::array<OpenSilent, 4>> open_silent;
 };
 
 }  // namespace reflex::attribution

@@ -189,9 +189,8 @@ class Ranker {
     r_.node_p.assign(field_.rows().size(), 0);
     r_.node_best.assign(field_.rows().size(), kNoNode);
     std::vector<uint32_t> order(live);  // by cause and entity: no matter what nodes are called
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return r_.candidates[a].id < r_.candidates[b].id;
-    });
+    std::sort(order.begin(), order.end(),
+              [&](uint32_t a, uint32_t b) { return r_.candidates[a].id < r_.candidates[b].id; });
     for (uint32_t i : order) {
       const Candidate& c = r_.candidates[i];
       const double each = r_.p[i] / static_cast<double>(rivals_in(c));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "runtime/attribution/group_table.h"
 
@@ -37,41 +38,48 @@ int64_t shifted_onset(const Span& s, const abi::EdgePlan& e) {
 
 Scorer::Scorer(const EvidenceField& field, const CauseGraph& graph, const Scorer* known)
     : field_(field), graph_(graph), pack_(field.pack()), numbers_(field.numbers()) {
-  last_table_.resize(pack_.edges.size());
-  if (known) {
-    shares_key_ = known->shares_key_;
-    spreads_ = known->spreads_;
-    plain_fired_ = known->plain_fired_;
-    plain_silent_ = known->plain_silent_;
-    open_silent_ = known->open_silent_;
-    class_slot_ = known->class_slot_;
-    class_count_ = known->class_count_;
-    return;
-  }
-  for (const abi::EdgePlan& e : pack_.edges) {
-    shares_key_.push_back(!e.from_signal && shares_key(pack_, e));
-  }
-  spreads_.assign(pack_.signals.size(), 0);
-  for (const abi::EdgePlan& e : pack_.edges) {
+  last_group_.resize(pack_.edges.size());
+  if (known)
+    plain_ = known->plain_;
+  else
+    add_plain();
+}
+
+void Scorer::add_plain() {
+  plain_ = std::make_shared<Plain>();
+  Plain& plain = *plain_;
+  plain.spreads.assign(pack_.signals.size(), 0);
+  std::map<std::tuple<abi::SignalId, int64_t, int64_t>, uint32_t> windows;
+  for (uint32_t i = 0; i < pack_.edges.size(); ++i) {
+    const abi::EdgePlan& e = pack_.edges[i];
+    plain.shares_key.push_back(!e.from_signal && shares_key(pack_, e));
     // An external cause of no node reaches many with any scope.
-    const bool many =
-        e.scope != abi::Scope::kSelf || (!e.from_signal && !caused_on_node(pack_, e.cause));
-    if (many && field.keyed_by_node(e.to)) spreads_[e.to] = 1;
+    const bool external = !e.from_signal && !caused_on_node(pack_, e.cause);
+    if ((e.scope != abi::Scope::kSelf || external) && field_.keyed_by_node(e.to)) {
+      plain.spreads[e.to] = 1;
+    }
+    // Where maintenance counts and where weights are plain sums, the edge matters as well.
+    const bool own = e.from_signal || e.has_weight || !field_.input().switches.shared_fate ||
+                     pack_.causes[e.cause].kind == abi::CauseKind::kExternal;
+    plain.window_of.push_back(
+        own ? i : windows.try_emplace({e.to, e.lag_lo_ns, e.lag_hi_ns}, i).first->second);
   }
   // Slot 0 is class 0, which entities without a node are scored with.
-  class_slot_.assign(std::max<size_t>(pack_.classes.size(), 1), 0);
-  for (const auto& row : field.rows()) {
+  plain.class_slot.assign(std::max<size_t>(pack_.classes.size(), 1), 0);
+  for (const auto& row : field_.rows()) {
     const size_t c = row.view->hw_class;
-    if (c >= class_slot_.size()) class_slot_.resize(c + 1, 0);
-    if (c != 0 && class_slot_[c] == 0) class_slot_[c] = static_cast<uint16_t>(class_count_++);
+    if (c >= plain.class_slot.size()) plain.class_slot.resize(c + 1, 0);
+    if (c != 0 && plain.class_slot[c] == 0) {
+      plain.class_slot[c] = static_cast<uint16_t>(plain.class_count++);
+    }
   }
-  plain_fired_.assign(pack_.edges.size() * class_count_, {1, std::nan("")});
-  plain_silent_ = plain_fired_;
-  open_silent_.resize(plain_fired_.size());
+  plain.fired.assign(pack_.edges.size() * plain.class_count, {1, std::nan("")});
+  plain.silent = plain.fired;
+  plain.open_silent.resize(plain.fired.size());
 }
 
 size_t Scorer::plain_at(const abi::EdgePlan& e, abi::ClassId c) const {
-  return static_cast<size_t>(&e - pack_.edges.data()) * class_count_ + class_slot_[c];
+  return static_cast<size_t>(&e - pack_.edges.data()) * plain_->class_count + plain_->class_slot[c];
 }
 
 Scorer::~Scorer() = default;
@@ -116,7 +124,7 @@ void Scorer::resolve(const Candidate& c, Term& term) {
   term.reach = Term::Reach::kGroup;
   term.minus_own = c.row != kNoNode && term.edge->scope == abi::Scope::kPeers;
   const auto edge = static_cast<size_t>(term.edge - pack_.edges.data());
-  if (c.row == kNoNode && shares_key_[edge]) term.filter = &c.entity;
+  if (c.row == kNoNode && plain_->shares_key[edge]) term.filter = &c.entity;
   for (const ActiveMask& m : field_.masks()) {
     term.exempt |= c.row == kNoNode && m.cause == c.cause && m.group == term.group;
   }
@@ -160,7 +168,7 @@ void Scorer::terms_into(const Candidate& c, bool with_tables, std::vector<Term>&
   if (!with_tables || !field_.input().switches.shared_fate) return;
   for (Term& term : out) {
     const bool alone = term.reach == Term::Reach::kOwn && !term.beside_group;
-    if (!alone || !spreads_[term.edge->to] || term.edge->has_weight) continue;
+    if (!alone || !plain_->spreads[term.edge->to] || term.edge->has_weight) continue;
     if (!field_.spans(term.edge->to, c.row).empty()) {
       term.everybody = table(*term.edge, *field_.groups().all(), nullptr, false);
     }
@@ -169,11 +177,11 @@ void Scorer::terms_into(const Candidate& c, bool with_tables, std::vector<Term>&
 
 void Scorer::resolve_group(const Candidate&, Term& term) {
   const abi::EdgePlan& e = *term.edge;
-  term.table = table(e, *term.group, term.filter, term.exempt);
+  term.in = edge_group(e, *term.group, term.filter, term.exempt);
   if (term.filter || e.has_weight || !field_.input().switches.shared_fate) return;
   const Group* all = field_.groups().all();
   const bool whole = term.group->rows.size() == all->rows.size() && !term.exempt;
-  term.everybody = whole ? term.table : table(e, *all, nullptr, false);
+  term.everybody = whole ? term.in->table : table(e, *all, nullptr, false);
 }
 
 bool Scorer::entity_matches(const Candidate& c, const Term& term, const Span& s) const {
@@ -222,17 +230,20 @@ void Scorer::onsets_into(const Candidate& c, const std::vector<Term>& all,
   out.assign(1, field_.input().opened_ns);
   for (const Term& term : all) {
     if (term.reach == Term::Reach::kOwn) {
-      std::vector<int64_t> own;
+      const size_t first = out.size();
       for (const Span& s : field_.spans(term.edge->to, c.row)) {
         if (field_.compatible(c.entity, field_.evidence(s).entity)) {
-          own.push_back(shifted_onset(s, *term.edge));
+          out.push_back(shifted_onset(s, *term.edge));
         }
       }
-      for (size_t i = 0; i < own.size(); ++i) {
-        if (i < kOwnOnsetsMax / 2 || i + kOwnOnsetsMax / 2 >= own.size()) out.push_back(own[i]);
+      const size_t own = out.size() - first;
+      if (own > kOwnOnsetsMax) {  // the first and the last
+        const auto at = out.begin() + static_cast<ptrdiff_t>(first + kOwnOnsetsMax / 2);
+        out.erase(at, at + static_cast<ptrdiff_t>(own - kOwnOnsetsMax));
       }
     } else if (term.reach == Term::Reach::kGroup) {
-      if (term.table->earliest_onset_ns != kNoTimeNs) out.push_back(term.table->earliest_onset_ns);
+      const int64_t earliest = term.in->table->earliest_onset_ns;
+      if (earliest != kNoTimeNs) out.push_back(earliest);
     } else {
       int64_t earliest = kNoTimeNs;
       for (const Span& s : field_.spans(term.edge->to)) {
@@ -268,7 +279,8 @@ void Scorer::activate(const Candidate& culprit) {
   a->terms = terms(a->candidate, false);
   active_.push_back(std::move(a));
   tables_.clear();
-  last_table_.assign(pack_.edges.size(), {nullptr, nullptr});
+  edge_groups_.clear();
+  last_group_.assign(pack_.edges.size(), {nullptr, nullptr});
 }
 
 bool Scorer::has_own_evidence(const Candidate& c) {

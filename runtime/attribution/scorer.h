@@ -74,6 +74,7 @@ class Scorer {
 
  private:
   struct GroupTable;  // group_table.h
+  struct EdgeGroup;
   struct GroupState;
   [[nodiscard]] bool contains(const Group& g, uint32_t row) const {
     return in_group(g, *field_.rows()[row].view);
@@ -84,7 +85,7 @@ class Scorer {
     enum class Reach : uint8_t { kNowhere, kShadowed, kOwn, kEntity, kGroup, kRest };
     Reach reach = Reach::kNowhere;
     const Group* group = nullptr;  // kGroup, kRest (a group minus what narrower edges claimed)
-    GroupTable* table = nullptr;   // kGroup
+    EdgeGroup* in = nullptr;       // kGroup
     GroupTable* everybody =
         nullptr;  // kOwn, kGroup: all nodes, for storms; null: none is thought of
     bool minus_own = false;
@@ -106,6 +107,8 @@ class Scorer {
   [[nodiscard]] const Group* group_of(const Candidate& c, abi::Scope scope) const;
   GroupTable* table(const abi::EdgePlan& e, const Group& group, const abi::EntityKey* filter,
                     bool exempt);
+  EdgeGroup* edge_group(const abi::EdgePlan& e, const Group& group, const abi::EntityKey* filter,
+                        bool exempt);
   void fill_table(const Term& term, GroupTable& g) const;
   [[nodiscard]] TermValue value_at(const Candidate& c, const std::vector<Term>& all, size_t at,
                                    int64_t t_ns);
@@ -127,6 +130,7 @@ class Scorer {
   [[nodiscard]] bool claimed(const Candidate& c, const std::vector<Term>& all, size_t at,
                              uint32_t row) const;
   [[nodiscard]] bool entity_matches(const Candidate& c, const Term& term, const Span& s) const;
+  void add_plain();
   [[nodiscard]] size_t plain_at(const abi::EdgePlan& e, abi::ClassId c) const;
   /// Finished: multiplier and temperature of the model applied, rounded.
   [[nodiscard]] double scaled(const abi::EdgePlan& e, double nats) const;
@@ -171,23 +175,10 @@ class Scorer {
   const CauseGraph& graph_;
   const abi::CompiledPack& pack_;
   const Numbers& numbers_;
-  // [edge]: cause and signal have a key in common. Without one there is nothing to filter by, and
-  // all entities of an external cause share one table (625 switches of a job, not 625 tables).
-  std::vector<uint8_t> shares_key_;
-  std::vector<uint8_t> spreads_;  // [signal] some edge says how it shows on many nodes
-  // Weights without parents and open windows, which is nearly all of them: NaN until asked.
-  mutable std::vector<Weight> plain_fired_;  // [edge * classes + class]
-  mutable std::vector<Weight> plain_silent_;
-  struct OpenSilent {
-    int64_t t_ns = kNoTimeNs;
-    Weight weight;
-  };
-  // The same for windows that are still open, which ask for few onsets again and again.
-  mutable std::vector<std::array<OpenSilent, 4>> open_silent_;  // [edge * classes + class]
-  std::vector<uint16_t> class_slot_;  // [hw_class] -> dense index of those in use
-  size_t class_count_ = 1;
-  std::vector<std::pair<const Group*, GroupTable*>>
-      last_table_;                   // [edge] neither filter nor exempt
+  // What does not depend on the evidence: shared by the rankings of one incident.
+  struct Plain;
+  std::shared_ptr<Plain> plain_;
+  std::vector<std::pair<const Group*, EdgeGroup*>> last_group_;  // [edge] no filter, not exempt
   std::vector<Term> scratch_terms_;  // of evaluate(): saves an allocation each
   std::vector<int64_t> scratch_onsets_;
   struct TableKey {
@@ -197,7 +188,9 @@ class Scorer {
     bool exempt;
     friend auto operator<=>(const TableKey&, const TableKey&) = default;
   };
+  // Edges with the same signal and window see the same group in the same way.
   std::map<TableKey, std::unique_ptr<GroupTable>> tables_;
+  std::map<TableKey, std::unique_ptr<EdgeGroup>> edge_groups_;
   struct Active {
     Candidate candidate;
     std::vector<Term> terms;

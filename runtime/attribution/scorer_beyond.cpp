@@ -13,6 +13,7 @@ namespace reflex::attribution {
 // The same for every fault of the node, so that its faults still compete by what they explain.
 double Scorer::ailing_nats(const Candidate& c) {
   if (c.row == kNoNode || !field_.input().switches.ailing) return 0;
+  if (numbers_.graded_signals().empty()) return 0;
   if (pack_.causes[c.cause].kind != abi::CauseKind::kFault) return 0;
   if (ailing_.empty()) ailing_.assign(field_.rows().size(), std::nan(""));
   double& known = ailing_[c.row];
@@ -136,7 +137,7 @@ DossierHypothesis Scorer::numbers_of(const Candidate& c) {
     const double lost = v.fired > 0 ? lost_nats(c, all, i, v.nats) : 0;
     t.explained = lost > 0 && lost >= v.nats;
     t.group = term.group != nullptr;
-    t.p = term.table ? term.table->p : field_.strength(e, class_of(c.row));
+    t.p = term.in ? term.in->p : field_.strength(e, class_of(c.row));
     t.log_ratio = v.log_ratio;
     t.silent_ratio = v.silent_ratio;
     t.background = v.background;

@@ -56,7 +56,7 @@ double Scorer::own_leak(const Term& term, uint32_t row) const {
   if (!field_.input().switches.common_mode || row == kNoNode) return leak;
   // Where an edge says how the signal spreads over nodes, the graph accounts for the others
   // already.
-  if (spreads_[e.to]) return leak;
+  if (plain_->spreads[e.to]) return leak;
   // Own and one other are a coincidence; from two others on it is what the job does.
   const uint32_t fired = field_.fired_in_job(e);
   if (fired < 3 || field_.job_size() < 4) return leak;
@@ -110,7 +110,7 @@ Scorer::Weight Scorer::fired(const Term& term, const Span& s) const {
   // Equal for all nodes of a class, unless their own history or the job's other nodes decide.
   const bool plain = survive == 1 && !s.suppressed && active_.empty() && !own &&
                      !field_.input().tables && !numbers_.graded(e.to);
-  Weight& known = plain_fired_[plain_at(e, class_of(s.node))];
+  Weight& known = plain_->fired[plain_at(e, class_of(s.node))];
   if (plain && known.nats == known.nats) return known;
   Weight w;
   w.ratio = ratio_of(term, s, survive);
@@ -134,11 +134,12 @@ Scorer::Weight Scorer::silent_of(const abi::EdgePlan& e, abi::ClassId c, int64_t
   const size_t at = plain_at(e, c);
   const int64_t now = field_.input().now_ns;
   if (t_ns + e.lag_hi_ns <= now) {
-    Weight& known = plain_silent_[at];
+    Weight& known = plain_->silent[at];
     if (known.nats != known.nats) known = {0, scaled(e, std::log1p(-field_.strength(e, c)))};
     return known;
   }
-  OpenSilent& known = open_silent_[at][static_cast<uint64_t>(t_ns) * 0x9E3779B97F4A7C15ull >> 62];
+  Plain::OpenSilent& known =
+      plain_->open_silent[at][static_cast<uint64_t>(t_ns) * 0x9E3779B97F4A7C15ull >> 62];
   if (known.t_ns == t_ns) return known.weight;
   // The window is still open: only what has passed of it counts.
   const double total = static_cast<double>(e.lag_hi_ns - e.lag_lo_ns);
@@ -300,7 +301,7 @@ const Scorer::GroupState& Scorer::state_at(const Term& term, GroupTable& g, int6
 
 TermValue Scorer::group_at(const Candidate& c, const Term& term, double claimed_nats,
                            int64_t t_ns) const {
-  GroupTable& g = *term.table;
+  GroupTable& g = *term.in->table;
   Member own;
   const bool minus_own = term.minus_own && contains(*term.group, c.row);
   if (minus_own) {
@@ -310,7 +311,7 @@ TermValue Scorer::group_at(const Candidate& c, const Term& term, double claimed_
   }
   const uint32_t kind = !minus_own ? 0 : own.span ? 1 : own.value.members > 0 ? 2 : 3;
   const uint32_t own_kind = kind * 2 + (term.own_claimed ? 1 : 0);
-  auto& cached = g.values[GroupTable::slot(t_ns + static_cast<int64_t>(own_kind), 4)];
+  auto& cached = term.in->values[GroupTable::slot(t_ns + static_cast<int64_t>(own_kind), 4)];
   if (cached.t_ns == t_ns && cached.own_kind == own_kind && cached.own_ratio == own.ratio &&
       cached.claimed_nats == claimed_nats) {
     return cached.value;
@@ -331,7 +332,7 @@ TermValue Scorer::group_at(const Candidate& c, const Term& term, double claimed_
   if (term.edge->has_weight || !field_.input().switches.shared_fate) {
     v.nats = in.nats;
   } else if (v.members > 0) {
-    double nats = mix(*g.weights, in.levels);
+    double nats = mix(*term.in->weights, in.levels);
     if (term.everybody) {
       GroupState all = state_at(term, *term.everybody, t_ns);
       if (minus_own && !term.own_claimed) {  // nothing is said of the own node, either way
@@ -356,10 +357,8 @@ TermValue Scorer::group_at(const Candidate& c, const Term& term, double claimed_
 
 Scorer::GroupTable* Scorer::table(const abi::EdgePlan& e, const Group& group,
                                   const abi::EntityKey* filter, bool exempt) {
-  TableKey key{static_cast<uint32_t>(&e - pack_.edges.data()), &group, {}, exempt};
-  auto& last = last_table_[key.edge];
-  const bool simple = !filter && !exempt;
-  if (simple && last.first == &group) return last.second;
+  const auto edge = static_cast<size_t>(&e - pack_.edges.data());
+  TableKey key{plain_->window_of[edge], &group, {}, exempt};
   if (filter) key.filter = filter->values;
   auto& slot = tables_[key];
   if (!slot) {
@@ -372,6 +371,29 @@ Scorer::GroupTable* Scorer::table(const abi::EdgePlan& e, const Group& group,
     term.exempt = exempt;
     fill_table(term, *slot);
   }
+  return slot.get();
+}
+
+Scorer::EdgeGroup* Scorer::edge_group(const abi::EdgePlan& e, const Group& group,
+                                      const abi::EntityKey* filter, bool exempt) {
+  TableKey key{static_cast<uint32_t>(&e - pack_.edges.data()), &group, {}, exempt};
+  auto& last = last_group_[key.edge];
+  const bool simple = !filter && !exempt;
+  if (simple && last.first == &group) return last.second;
+  if (filter) key.filter = filter->values;
+  auto& slot = edge_groups_[key];
+  if (!slot) {
+    slot = std::make_unique<EdgeGroup>();
+    const GroupTable& g = *(slot->table = table(e, group, filter, exempt));
+    double p = 0;
+    for (size_t k = 0; k < g.classes.size(); ++k) {
+      p += g.observed_of_class[k] * round_nats(field_.strength(e, g.classes[k]));
+    }
+    slot->p = g.observed_total > 0 ? p / g.observed_total
+              : !g.classes.empty() ? field_.strength(e, g.classes[0])
+                                   : e.p;
+    slot->weights = &numbers_.weights(slot->p);
+  }
   if (simple) last = {&group, slot.get()};
   return slot.get();
 }
@@ -379,20 +401,12 @@ Scorer::GroupTable* Scorer::table(const abi::EdgePlan& e, const Group& group,
 void Scorer::fill_table(const Term& term, GroupTable& g) const {
   const abi::EdgePlan& e = *term.edge;
   g.member_total = static_cast<uint32_t>(term.group->rows.size());
-  double p = 0;
   for (uint32_t row : term.group->rows) {
     const uint32_t k = g.class_index(class_of(row));
     if (!field_.observed(e.to, row)) continue;
     ++g.observed_of_class[k];
     ++g.observed_total;
   }
-  for (size_t k = 0; k < g.classes.size(); ++k) {
-    p += g.observed_of_class[k] * round_nats(field_.strength(e, g.classes[k]));
-  }
-  g.p = g.observed_total > 0 ? p / g.observed_total
-        : !g.classes.empty() ? field_.strength(e, g.classes[0])
-                             : e.p;
-  g.weights = &numbers_.weights(g.p);
   struct Piece {
     int64_t from, to;
     Weight weight;
