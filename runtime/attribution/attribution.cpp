@@ -49,10 +49,9 @@ class GraphOfPack final : public Graph {
     const EvidenceField field(*pack_, graph_, input, {});
     Scorer scorer(field, graph_);
     Dossier out;
-    for (Candidate& c : hypotheses(field, graph_)) {
-      scorer.evaluate(c);
-      out.hypotheses.push_back(scorer.numbers_of(c));
-    }
+    std::vector<Candidate> candidates = hypotheses(field, graph_);
+    evaluate(candidates, scorer);
+    for (const Candidate& c : candidates) out.hypotheses.push_back(scorer.numbers_of(c));
     return out;
   }
 

@@ -37,8 +37,8 @@ EvidenceField::EvidenceField(const abi::CompiledPack& pack, const CauseGraph& gr
     observed_ = std::make_shared<Observed>();
     observed_->on_row.assign(signals_.size() * rows_.size(), 0);
     observed_->on_any.assign(signals_.size(), 0);
-    observed_->log_a.assign(input.evidence.size(), std::nan(""));
-    observed_->silent_log_a.resize(signals_.size());
+    observed_->soft.assign(input.evidence.size(), std::nan(""));
+    observed_->silent_soft.resize(signals_.size());
     numbers_ = std::make_shared<Numbers>(pack, input);
     std::vector<const NodeView*> views;
     for (const Row& row : rows_) views.push_back(row.view);

@@ -72,9 +72,9 @@ class EvidenceField {
   [[nodiscard]] uint32_t job_size() const { return job_size_; }
   /// All votes of a `graded votes` signal in the job.
   [[nodiscard]] unsigned votes_in_job(abi::SignalId signal) const;
-  /// log A of a graded signal on one row (kNoNode: of no node), with what it shows.
-  [[nodiscard]] double log_a(abi::SignalId signal, uint32_t row) const;
-  [[nodiscard]] double log_a(const Span& s) const;
+  /// A of a graded signal (graded.h): of a row that shows nothing (kNoNode: of no node), of a span.
+  [[nodiscard]] double soft(abi::SignalId signal, uint32_t row) const;
+  [[nodiscard]] double soft(const Span& s) const;
   [[nodiscard]] const Groups& groups() const { return *groups_; }
   [[nodiscard]] const std::vector<ActiveMask>& masks() const { return masks_; }
   [[nodiscard]] const NodeView* view(uint32_t row) const {
@@ -140,8 +140,8 @@ class EvidenceField {
   struct Observed {
     std::vector<uint8_t> on_row;  // [signal * rows + row]
     std::vector<uint8_t> on_any;  // [signal] on any node of the job
-    std::vector<double> log_a;    // [Input::evidence] of graded counts; NaN: not asked
-    std::vector<std::vector<double>> silent_log_a;  // [signal][row] NaN: not asked
+    std::vector<double> soft;     // [Input::evidence] of graded counts; NaN: not asked
+    std::vector<std::vector<double>> silent_soft;  // [signal][row] NaN: not asked
   };
   std::shared_ptr<Observed> observed_;
   std::vector<SignalSpans> signals_;

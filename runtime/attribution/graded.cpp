@@ -34,21 +34,33 @@ double log_add(double a, double b) {
 
 double graded_log_ratio(const GradedLaw& law, const LeadCounts& counts, double events_per_hour) {
   const double rate = std::max(events_per_hour, kRateMin);
-  double sum = -1e300;
+  // Extra events per bin for a mean of one, as far as the bin was seen.
+  std::array<double, abi::kLeadBins> share{}, over{};
+  double seen_share = 0;
+  for (size_t b = 0; b < abi::kLeadBins; ++b) {
+    const double width = law.window_hours * (abi::kLeadBounds[b] - abi::kLeadBounds[b + 1]);
+    const double seen = seen_in_bin(law, b);
+    if (width <= 0 || seen <= 0) continue;
+    share[b] = law.profile[b] * seen / width;
+    over[b] = share[b] / (rate * seen);
+    seen_share += share[b];
+  }
+  std::array<double, kExtraShare.size()> terms{};
+  double top = -1e300;
   for (size_t m = 0; m < kExtraShare.size(); ++m) {
     const double mu = law.extra_mean * kExtraShare[m];
-    double log_ratio = std::log(kExtraWeight[m]);
+    double log_ratio = -mu * seen_share;
     for (size_t b = 0; b < abi::kLeadBins; ++b) {
-      const double width = law.window_hours * (abi::kLeadBounds[b] - abi::kLeadBounds[b + 1]);
-      const double seen = seen_in_bin(law, b);
-      if (width <= 0 || seen <= 0) continue;
-      const double expected = mu * law.profile[b] * seen / width;
-      log_ratio -= expected;
-      if (counts[b] > 0) log_ratio += counts[b] * std::log1p(expected / (rate * seen));
+      if (counts[b] > 0 && share[b] > 0) log_ratio += counts[b] * std::log1p(mu * over[b]);
     }
-    sum = log_add(sum, log_ratio);
+    terms[m] = log_ratio;
+    top = std::max(top, log_ratio);
   }
-  return std::clamp(sum, kLogRatioMin, kLogRatioMax);
+  double sum = 0;
+  for (size_t m = 0; m < kExtraShare.size(); ++m) {
+    sum += kExtraWeight[m] * std::exp(terms[m] - top);
+  }
+  return std::clamp(top + std::log(sum), kLogRatioMin, kLogRatioMax);
 }
 
 double vote_log_ratio(unsigned own, unsigned total, size_t nodes) {

@@ -72,24 +72,29 @@ unsigned EvidenceField::votes_in_job(abi::SignalId signal) const {
   return static_cast<unsigned>(known);
 }
 
-double EvidenceField::log_a(const Span& s) const {
+double EvidenceField::soft(const Span& s) const {
   const abi::SignalId signal = evidence(s).signal;
   if (numbers_->votes(signal)) {
-    return vote_log_ratio(episode(s).lead_counts.back(), votes_in_job(signal), job_size_);
+    const unsigned own = episode(s).lead_counts.back();
+    return std::exp(vote_log_ratio(own, votes_in_job(signal), job_size_));
   }
-  double& known = observed_->log_a[s.evidence];  // a graded entity has one episode
+  double& known = observed_->soft[s.evidence];  // a graded entity has one episode
   if (s.episode != 0 || std::isnan(known)) {
-    known = numbers_->log_a(signal, view(s.node), episode(s).lead_counts);
+    known = std::exp(numbers_->log_a(signal, view(s.node), episode(s).lead_counts));
   }
   return known;
 }
 
-double EvidenceField::log_a(abi::SignalId signal, uint32_t row) const {
-  if (numbers_->votes(signal)) return vote_log_ratio(0, votes_in_job(signal), job_size_);
-  auto& known = observed_->silent_log_a[signal];
+double EvidenceField::soft(abi::SignalId signal, uint32_t row) const {
+  if (numbers_->votes(signal)) {
+    return std::exp(vote_log_ratio(0, votes_in_job(signal), job_size_));
+  }
+  auto& known = observed_->silent_soft[signal];
   if (known.empty()) known.assign(rows_.size() + 1, std::nan(""));
-  double& value = known[row == kNoNode ? rows_.size() : row];
-  if (std::isnan(value)) value = numbers_->log_a(signal, view(row), LeadCounts{});
+  // No events at all: only a repair makes one node differ from the next.
+  const NodeView* v = view(row);
+  double& value = known[v && v->repaired_ns != kNoTimeNs ? row : rows_.size()];
+  if (std::isnan(value)) value = std::exp(numbers_->log_a(signal, v, LeadCounts{}));
   return value;
 }
 

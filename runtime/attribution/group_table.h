@@ -31,9 +31,9 @@ struct Scorer::GroupTable {
     int64_t t_ns;
     double ratio;
     double nats;
-    int32_t fired;  // +1: a stretch begins, -1: it ends
-    int32_t fired_observed;
-    uint32_t class_at;  // index into classes
+    int8_t fired;  // +1: a stretch begins, -1: it ends
+    int8_t fired_observed;
+    uint16_t class_at;  // index into classes
   };
   std::vector<Step> deltas;
   std::vector<abi::ClassId> classes;        // of the members
@@ -63,12 +63,13 @@ struct Scorer::GroupTable {
     return static_cast<uint64_t>(t_ns) * 0x9E3779B97F4A7C15ull >> (64 - bits);
   }
 
-  uint32_t class_index(abi::ClassId c) {
+  uint16_t class_index(abi::ClassId c) {
+    if (!classes.empty() && classes.back() == c) return static_cast<uint16_t>(classes.size() - 1);
     const auto it = std::find(classes.begin(), classes.end(), c);
-    if (it != classes.end()) return static_cast<uint32_t>(it - classes.begin());
+    if (it != classes.end()) return static_cast<uint16_t>(it - classes.begin());
     classes.push_back(c);
     observed_of_class.push_back(0);
-    return static_cast<uint32_t>(classes.size() - 1);
+    return static_cast<uint16_t>(classes.size() - 1);
   }
 
   void finish() {
@@ -135,15 +136,18 @@ struct Scorer::Plain {
   std::vector<uint32_t> window_of;   // [edge] the first edge with its signal and window
   std::vector<uint16_t> class_slot;  // [hw_class] -> dense index of those in use
   size_t class_count = 1;
+  // For each fault that wears, its graded self edges; by name of the fault.
+  std::vector<std::vector<uint32_t>> wear_edges;
   // Weights without parents and open windows, which is nearly all of them: NaN until asked.
   std::vector<Weight> fired;  // [edge * classes + class]
   std::vector<Weight> silent;
   // The same for windows that are still open, which ask for few onsets again and again.
   struct OpenSilent {
+    size_t at = SIZE_MAX;
     int64_t t_ns = kNoTimeNs;
     Weight weight;
   };
-  std::vector<std::array<OpenSilent, 4>> open_silent;
+  std::array<OpenSilent, 256> open_silent;
 };
 
 }  // namespace reflex::attribution

@@ -109,34 +109,44 @@ class Maker {
       }
       if (e.scope == abi::Scope::kSelf) own_.push_back(e.to);
     }
-    std::vector<Signature> signatures;
-    std::vector<size_t> at;
+    signatures_.clear();
     size_t last = 0;
     for (uint32_t row = 0; row < field_.rows().size(); ++row) {
       const NodeView& v = *field_.rows()[row].view;
       if (!v.in_job) continue;
-      if (has_evidence(row)) {
+      if (shows_any(children_, row)) {
         add_entities(c, row);
         continue;
       }
-      Signature s{v.hw_class,
-                  std::bit_cast<uint64_t>(field_.numbers().hazard(c, v)),
-                  places ? std::array{v.rack, v.tor, v.pod, v.zone} : std::array<SymbolId, 4>{},
-                  repaired_lately(v) ? v.repaired_ns : kNoTimeNs,
-                  {}};
-      for (abi::SignalId signal : children_) s.observed.push_back(field_.observed(signal, row));
-      if (last >= signatures.size() || !(signatures[last] == s)) {
-        last = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), s) -
-                                   signatures.begin());
+      sign(c, v, row, places);
+      if (last >= signatures_.size() || !(signatures_[last].signature == signature_)) {
+        last = 0;
+        while (last < signatures_.size() && !(signatures_[last].signature == signature_)) ++last;
       }
-      if (last < signatures.size()) {
-        out_[at[last]].alike.push_back(row);
+      if (last == signatures_.size()) signatures_.push_back({signature_, kNoNode, kNoNode});
+      Signed& known = signatures_[last];
+      // A node that may be ailing otherwise has odds of its own, but not another weight.
+      const bool ailing = shows_any(field_.numbers().graded_signals(), row);
+      if (!ailing && known.alike != kNoNode) {
+        out_[known.alike].alike.push_back(row);
         continue;
       }
-      signatures.push_back(std::move(s));
-      at.push_back(out_.size());
+      const auto at = static_cast<uint32_t>(out_.size());
       push(c, row, node_entity(c, row));
+      out_.back().like = known.first;
+      if (known.first == kNoNode) known.first = at;
+      if (!ailing) known.alike = at;
     }
+  }
+
+  void sign(abi::CauseId c, const NodeView& v, uint32_t row, bool places) {
+    signature_.hw_class = v.hw_class;
+    signature_.hazard = std::bit_cast<uint64_t>(field_.numbers().hazard(c, v));
+    signature_.places =
+        places ? std::array{v.rack, v.tor, v.pod, v.zone} : std::array<SymbolId, 4>{};
+    signature_.repaired_ns = repaired_lately(v) ? v.repaired_ns : kNoTimeNs;
+    signature_.observed.clear();
+    for (abi::SignalId s : children_) signature_.observed.push_back(field_.observed(s, row));
   }
 
   // "Ailing for another reason" looks at every graded signal of the node, not only the cause's own.
@@ -145,11 +155,9 @@ class Maker {
            field_.input().opened_ns - v.repaired_ns < field_.numbers().longest_window_ns();
   }
 
-  bool has_evidence(uint32_t row) const {
-    const auto shows = [&](abi::SignalId s) { return !field_.spans(s, row).empty(); };
-    return std::any_of(children_.begin(), children_.end(), shows) ||
-           std::any_of(field_.numbers().graded_signals().begin(),
-                       field_.numbers().graded_signals().end(), shows);
+  bool shows_any(const std::vector<abi::SignalId>& signals, uint32_t row) const {
+    return std::any_of(signals.begin(), signals.end(),
+                       [&](abi::SignalId s) { return !field_.spans(s, row).empty(); });
   }
 
   abi::EntityKey node_entity(abi::CauseId c, uint32_t row) const {
@@ -188,8 +196,16 @@ class Maker {
     for (const abi::EntityKey& e : found) push(c, row, e);
   }
 
+  struct Signed {
+    Signature signature;
+    uint32_t first = kNoNode;  // the candidate whose weight stands for all of the signature
+    uint32_t alike = kNoNode;  // the one that stands for nodes that show nothing at all
+  };
+
   const EvidenceField& field_;
   const CauseGraph& graph_;
+  Signature signature_;
+  std::vector<Signed> signatures_;
   std::vector<abi::SignalId> children_;
   std::vector<abi::SignalId> own_;
   std::vector<Candidate> out_;

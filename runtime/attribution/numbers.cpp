@@ -72,13 +72,6 @@ Numbers::Numbers(const abi::CompiledPack& pack, const Input& input)
   }
   if (model_ && model_->temperature > 0) temperature_ = model_->temperature;
   rates_.resize(pack.signals.size());
-  SymbolId last = 0;
-  first_node_ = kNoSymbol;
-  for (const NodeView& v : input.nodes) {
-    first_node_ = first_node_ == kNoSymbol ? v.node : std::min(first_node_, v.node);
-    last = std::max(last, v.node);
-  }
-  node_span_ = input.nodes.empty() ? 0 : last - first_node_ + 1;
   job_nodes_ = std::max<double>(
       1, static_cast<double>(std::count_if(input.nodes.begin(), input.nodes.end(),
                                            [](const NodeView& v) { return v.in_job; })));
@@ -132,8 +125,8 @@ void Numbers::add_laws() {
 
 const abi::BenignRate& Numbers::rate(abi::SignalId s, const NodeView& view) const {
   auto& list = rates_[s];
-  if (list.empty()) list.resize(node_span_);
-  Known& k = list[view.node - first_node_];
+  if (list.empty()) list.resize(input_.nodes.size());
+  Known& k = list[static_cast<size_t>(&view - input_.nodes.data())];
   if (!k.asked) k = {true, tables_->benign(s, view.hw_class, view.node)};
   return k.rate;
 }
@@ -209,8 +202,7 @@ const Levels& Numbers::weights(double p) const {
                                     : level_weights_.emplace(p, level_weights(p)).first->second;
 }
 
-double Numbers::soft_ratio(abi::SignalId s, double log_a, double survive) const {
-  const double a = std::exp(log_a);
+double Numbers::soft_ratio(abi::SignalId s, double a, double survive) const {
   const double benign = votes(s) ? 0 : 1 - (1 - laws_[s].episode_leak) * survive;
   return a / (1 - benign + benign * a);
 }

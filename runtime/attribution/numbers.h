@@ -35,8 +35,8 @@ class Numbers {
   /// Likelihood ratio "active : benign" of a firing, when observed parents leave `survive` of the
   /// benign silence. The weight of a member is log(1 - p + p * ratio).
   [[nodiscard]] static double fired_ratio(double leak, double survive);
-  /// The same for graded evidence with log ratio `log_a` (graded.h).
-  [[nodiscard]] double soft_ratio(abi::SignalId s, double log_a, double survive) const;
+  /// The same for graded evidence that speaks with likelihood ratio `a` for an episode (graded.h).
+  [[nodiscard]] double soft_ratio(abi::SignalId s, double a, double survive) const;
   [[nodiscard]] double log_a(abi::SignalId s, const NodeView* view, const LeadCounts& counts) const;
   [[nodiscard]] bool votes(abi::SignalId s) const { return pack_.signals[s].count.graded.votes; }
   [[nodiscard]] double episode_leak(abi::SignalId s) const { return laws_[s].episode_leak; }
@@ -83,13 +83,11 @@ class Numbers {
   int64_t longest_window_ns_ = 0;
   std::vector<double> multipliers_;  // [signal]
   double temperature_ = 1;
-  SymbolId first_node_ = 0;
   struct Known {
     bool asked = false;
     abi::BenignRate rate;
   };
-  mutable std::vector<std::vector<Known>> rates_;  // [signal][node - first_node_]
-  size_t node_span_ = 0;
+  mutable std::vector<std::vector<Known>> rates_;  // [signal][Input::nodes]
   mutable std::map<double, Levels> level_weights_;
   double job_nodes_ = 1;
 };

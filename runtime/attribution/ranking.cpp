@@ -27,10 +27,7 @@ class Ranker {
 
   Ranking run() {
     r_.candidates = hypotheses(field_, graph_);
-    for (uint32_t i = 0; i < r_.candidates.size(); ++i) {
-      r_.candidates[i].id = i;
-      scorer_.evaluate(r_.candidates[i]);
-    }
+    evaluate(r_.candidates, scorer_);
     sort_best();
     accept();
     posterior();
@@ -188,9 +185,10 @@ class Ranker {
   void node_sums(const std::vector<uint32_t>& live) {
     r_.node_p.assign(field_.rows().size(), 0);
     r_.node_best.assign(field_.rows().size(), kNoNode);
-    std::vector<uint32_t> order(live);  // by cause and entity: no matter what nodes are called
-    std::sort(order.begin(), order.end(),
-              [&](uint32_t a, uint32_t b) { return r_.candidates[a].id < r_.candidates[b].id; });
+    // By cause and entity: no matter what nodes are called.
+    std::vector<uint32_t> order(r_.candidates.size(), kNoNode);
+    for (uint32_t i : live) order[r_.candidates[i].id] = i;
+    std::erase(order, kNoNode);
     for (uint32_t i : order) {
       const Candidate& c = r_.candidates[i];
       const double each = r_.p[i] / static_cast<double>(rivals_in(c));
@@ -274,6 +272,17 @@ class Ranker {
 };
 
 }  // namespace
+
+void evaluate(std::vector<Candidate>& candidates, Scorer& scorer) {
+  for (uint32_t i = 0; i < candidates.size(); ++i) {
+    Candidate& c = candidates[i];
+    c.id = i;
+    if (c.like == kNoNode)
+      scorer.evaluate(c);
+    else
+      scorer.evaluate_like(c, candidates[c.like]);
+  }
+}
 
 bool Ranking::same_answer(const Ranking& other) const {
   return answer == other.answer && level == other.level && culprits == other.culprits &&

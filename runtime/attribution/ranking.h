@@ -31,6 +31,9 @@ struct Ranking {
 Ranking rank(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer,
              size_t listed_min);
 
+/// Weighs what hypotheses() made.
+void evaluate(std::vector<Candidate>& candidates, Scorer& scorer);
+
 /// The hypotheses that are weighed, without weights.
 std::vector<Candidate> hypotheses(const EvidenceField& field, const CauseGraph& graph);
 

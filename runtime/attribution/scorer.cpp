@@ -64,6 +64,17 @@ void Scorer::add_plain() {
     plain.window_of.push_back(
         own ? i : windows.try_emplace({e.to, e.lag_lo_ns, e.lag_hi_ns}, i).first->second);
   }
+  for (abi::CauseId f : graph_.cause_order) {
+    if (pack_.causes[f].kind != abi::CauseKind::kFault) continue;
+    std::vector<uint32_t> edges;
+    for (uint32_t i : graph_.cause_edges[f]) {
+      const abi::EdgePlan& e = pack_.edges[i];
+      const bool wear = e.scope == abi::Scope::kSelf && numbers_.graded(e.to) && !e.has_weight &&
+                        !numbers_.votes(e.to) && field_.keyed_by_node(e.to);
+      if (wear) edges.push_back(i);
+    }
+    if (!edges.empty()) plain.wear_edges.push_back(std::move(edges));
+  }
   // Slot 0 is class 0, which entities without a node are scored with.
   plain.class_slot.assign(std::max<size_t>(pack_.classes.size(), 1), 0);
   for (const auto& row : field_.rows()) {
@@ -75,7 +86,6 @@ void Scorer::add_plain() {
   }
   plain.fired.assign(pack_.edges.size() * plain.class_count, {1, std::nan("")});
   plain.silent = plain.fired;
-  plain.open_silent.resize(plain.fired.size());
 }
 
 size_t Scorer::plain_at(const abi::EdgePlan& e, abi::ClassId c) const {
@@ -281,6 +291,11 @@ void Scorer::activate(const Candidate& culprit) {
   tables_.clear();
   edge_groups_.clear();
   last_group_.assign(pack_.edges.size(), {nullptr, nullptr});
+}
+
+void Scorer::evaluate_like(Candidate& c, const Candidate& other) {
+  c.log_odds = other.log_odds - ailing_nats(other) + ailing_nats(c);
+  c.onset_ns = other.onset_ns;
 }
 
 bool Scorer::has_own_evidence(const Candidate& c) {

@@ -28,6 +28,8 @@ struct Candidate {
   double log_odds = 0;
   int64_t onset_ns = 0;
   uint32_t id = 0;  // place in hypotheses(): by cause, node and entity
+  /// An earlier candidate that weighs the same but for "ailing for another reason"; kNoNode: none.
+  uint32_t like = kNoNode;
 };
 
 /// The onset of a cause that shows `s` as early as the edge allows, nearest to lag 0.
@@ -55,6 +57,7 @@ class Scorer {
   void activate(const Candidate& culprit);
   /// Sets log_odds and onset_ns: the onset with the largest weight, ties: the earliest.
   void evaluate(Candidate& c);
+  void evaluate_like(Candidate& c, const Candidate& other);
   /// Whether a fired child on the candidate's own entity, which no culprit explains, speaks for it.
   [[nodiscard]] bool has_own_evidence(const Candidate& c);
   /// The hypothesis as the verdict lists it, but for its probability.

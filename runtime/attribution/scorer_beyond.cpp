@@ -19,28 +19,23 @@ double Scorer::ailing_nats(const Candidate& c) {
   double& known = ailing_[c.row];
   if (known == known) return known;
   double sum = 0;
-  size_t faults = 0;
-  for (abi::CauseId f = 0; f < pack_.causes.size(); ++f) {
-    if (pack_.causes[f].kind != abi::CauseKind::kFault) continue;
-    double m = 0;
-    bool any = false;
-    for (const uint32_t index : graph_.cause_edges[f]) {
-      const abi::EdgePlan& e = pack_.edges[index];
-      if (e.scope != abi::Scope::kSelf || !numbers_.graded(e.to) || numbers_.votes(e.to)) continue;
-      if (!field_.keyed_by_node(e.to) || e.has_weight) continue;
-      any = true;
-      double log_a = field_.log_a(e.to, c.row);
+  for (const std::vector<uint32_t>& edges : plain_->wear_edges) {
+    double product = 1;  // exp(M_f)
+    for (const uint32_t edge : edges) {
+      const abi::EdgePlan& e = pack_.edges[edge];
+      double a = field_.soft(e.to, c.row);
       for (const Span& s : field_.spans(e.to, c.row)) {
-        if (!s.suppressed) log_a = std::max(log_a, field_.log_a(s));
+        if (!s.suppressed) a = std::max(a, field_.soft(s));
       }
-      const double p = field_.strength(e, class_of(c.row));
-      m += std::log(1 - p + p * numbers_.soft_ratio(e.to, log_a, 1)) * numbers_.multiplier(e.to);
+      const double p = numbers_.strength(edge, class_of(c.row));
+      const double one = 1 - p + p * numbers_.soft_ratio(e.to, a, 1);
+      const double power = numbers_.multiplier(e.to);
+      product *= power == 1 ? one : std::pow(one, power);
     }
-    if (!any) continue;
-    sum += std::exp(m);
-    ++faults;
+    sum += product;
   }
   const double g = numbers_.degrading_elsewhere();
+  const size_t faults = plain_->wear_edges.size();
   known = faults == 0 ? 0
                       : round_nats(-std::log((1 - g) + g * sum / static_cast<double>(faults)) /
                                    numbers_.temperature());

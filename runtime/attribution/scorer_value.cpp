@@ -91,7 +91,7 @@ double Scorer::ratio_of(const Term& term, const Span& s, double survive) const {
     survive *= culprits;
     if (1 - culprits >= kExplainedShare * (1 - (1 - leak) * survive)) return 1;
   }
-  return graded ? numbers_.soft_ratio(e.to, field_.log_a(s), survive)
+  return graded ? numbers_.soft_ratio(e.to, field_.soft(s), survive)
                 : Numbers::fired_ratio(leak, survive);
 }
 
@@ -122,9 +122,15 @@ Scorer::Weight Scorer::fired(const Term& term, const Span& s) const {
 Scorer::Weight Scorer::silent(const abi::EdgePlan& e, uint32_t row, int64_t t_ns) const {
   if (!numbers_.graded(e.to)) return silent_of(e, class_of(row), t_ns);
   if (e.has_weight) return {};
+  // Equal for all nodes of a class but those that were repaired lately.
+  const NodeView* view = field_.view(row);
+  const bool plain = !numbers_.votes(e.to) && !(view && view->repaired_ns != kNoTimeNs);
+  Weight& known = plain_->silent[plain_at(e, class_of(row))];
+  if (plain && known.nats == known.nats) return known;
   Weight w;
-  w.ratio = numbers_.soft_ratio(e.to, field_.log_a(e.to, row), 1);
+  w.ratio = numbers_.soft_ratio(e.to, field_.soft(e.to, row), 1);
   w.nats = scaled(e, std::log1p(field_.strength(e, class_of(row)) * (w.ratio - 1)));
+  if (plain) known = w;
   return w;
 }
 
@@ -139,13 +145,13 @@ Scorer::Weight Scorer::silent_of(const abi::EdgePlan& e, abi::ClassId c, int64_t
     return known;
   }
   Plain::OpenSilent& known =
-      plain_->open_silent[at][static_cast<uint64_t>(t_ns) * 0x9E3779B97F4A7C15ull >> 62];
-  if (known.t_ns == t_ns) return known.weight;
+      plain_->open_silent[(static_cast<uint64_t>(t_ns) + at) * 0x9E3779B97F4A7C15ull >> 56];
+  if (known.at == at && known.t_ns == t_ns) return known.weight;
   // The window is still open: only what has passed of it counts.
   const double total = static_cast<double>(e.lag_hi_ns - e.lag_lo_ns);
   const double passed = static_cast<double>(now - (t_ns + e.lag_lo_ns));
   const double share = total > 0 ? std::clamp(passed / total, 0.0, 1.0) : 0.0;
-  known = {t_ns, {1 - share, scaled(e, std::log1p(-field_.strength(e, c) * share))}};
+  known = {at, t_ns, {1 - share, scaled(e, std::log1p(-field_.strength(e, c) * share))}};
   return known.weight;
 }
 
@@ -413,6 +419,7 @@ void Scorer::fill_table(const Term& term, GroupTable& g) const {
   };
   std::vector<Piece> pieces;
   std::vector<int64_t> cuts;
+  g.deltas.reserve(2 * std::min(term.group->rows.size(), field_.spans(e.to).size()));
   // By the group's members, not by all episodes: a job has hundreds of racks.
   for (uint32_t row : term.group->rows) {
     pieces.clear();
@@ -423,8 +430,8 @@ void Scorer::fill_table(const Term& term, GroupTable& g) const {
       if (g.earliest_onset_ns == kNoTimeNs || t < g.earliest_onset_ns) g.earliest_onset_ns = t;
     }
     if (pieces.empty()) continue;
-    const uint32_t k = g.class_index(class_of(row));
-    const int32_t seen = field_.observed(e.to, row) ? 1 : 0;
+    const uint16_t k = g.class_index(class_of(row));
+    const int8_t seen = field_.observed(e.to, row) ? 1 : 0;
     cuts.clear();
     for (const Piece& x : pieces) cuts.push_back(x.from), cuts.push_back(x.to);
     if (pieces.size() > 1) {
