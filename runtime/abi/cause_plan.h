@@ -3,8 +3,10 @@
 // Part of the plans (plan.h): plain data, all times int64 nanoseconds.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/abi/plan_ids.h"
@@ -31,6 +33,12 @@ struct CausePlan {
 
 /// kPod, kZone: nodes with the same label; kClass: nodes of the same hardware class.
 enum class Scope : uint8_t { kSelf, kPeers, kRack, kTor, kJob, kAll, kPod, kZone, kClass };
+/// The word of the language: "self", "peers", ..
+inline constexpr std::string_view scope_word(Scope scope) {
+  constexpr std::array<std::string_view, 9> kWords{"self", "peers", "rack", "tor",  "job",
+                                                   "all",  "pod",   "zone", "class"};
+  return kWords[static_cast<size_t>(scope)];
+}
 
 struct EdgePlan {
   bool from_signal = false;  // signal -> signal

@@ -146,6 +146,11 @@ Result<std::vector<backtest::Case>> History::replay(const ReplayRequest& request
   if (const auto bad = summary.value().counters.rejected_total(); bad > 0) {
     print_note(common_, fmt::format("{} lines rejected", bad));
   }
+  if (engine->incidents_opened() == 0) {
+    return Error{
+        "no incident was opened: are these the events of the labels, and do the packs open "
+        "incidents on them?"};
+  }
   return collector.cases(labels_);
 }
 

@@ -12,30 +12,6 @@ namespace {
 // Why: an explanation shows where to look, not every event of 10,000 peers.
 constexpr size_t kEventsMax = 8;
 
-std::string_view scope_text(abi::Scope scope) {
-  switch (scope) {
-    case abi::Scope::kSelf:
-      return "self";
-    case abi::Scope::kPeers:
-      return "peers";
-    case abi::Scope::kRack:
-      return "rack";
-    case abi::Scope::kTor:
-      return "tor";
-    case abi::Scope::kJob:
-      return "job";
-    case abi::Scope::kAll:
-      return "all";
-    case abi::Scope::kPod:
-      return "pod";
-    case abi::Scope::kZone:
-      return "zone";
-    case abi::Scope::kClass:
-      return "class";
-  }
-  return "";
-}
-
 std::string group_text(abi::Scope scope, uint32_t fired, uint32_t members) {
   const char* what = scope == abi::Scope::kPeers ? " peers" : " nodes";
   return std::to_string(fired) + " of " + std::to_string(members) + what;
@@ -95,7 +71,7 @@ abi::Contribution Scorer::contribution(const Candidate& c, const std::vector<Ter
   const TermValue v = value_at(c, all, at, c.onset_ns);
   abi::Contribution out;
   out.signal = signal.name;
-  out.scope = scope_text(e.scope);
+  out.scope = abi::scope_word(e.scope);
   out.state = v.fired > 0     ? abi::SignalState::kFired
               : v.members > 0 ? abi::SignalState::kSilent
                               : abi::SignalState::kUnobserved;
@@ -238,9 +214,9 @@ abi::Hypothesis Scorer::explain(const Candidate& c) {
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].reach == Term::Reach::kShadowed) continue;
     if (all[i].reach == Term::Reach::kNowhere) {
-      h.unobserved.push_back(
-          {pack_.signals[all[i].edge->to].name, h.entity,
-           "no " + std::string(scope_text(all[i].edge->scope)) + " label: edge not applicable"});
+      h.unobserved.push_back({pack_.signals[all[i].edge->to].name, h.entity,
+                              "no " + std::string(abi::scope_word(all[i].edge->scope)) +
+                                  " label: edge not applicable"});
       continue;
     }
     abi::Contribution one = contribution(c, all, i, h);

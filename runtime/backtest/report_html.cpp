@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "runtime/backtest/report.h"
+#include "runtime/explain/escape.h"
 
 namespace reflex::backtest {
 namespace {
@@ -18,29 +19,6 @@ constexpr const char* kStyle =
 constexpr const char* kBlue = "#2563a8";
 constexpr const char* kGrey = "#999";
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::string or_dash(double value) {
   return std::isnan(value) ? std::string("-") : fmt::format("{:.3f}", value);
 }
@@ -49,8 +27,8 @@ std::string scores_row(const std::string& name, const Scores& s, double ece) {
   return fmt::format(
       "<tr><td>{}</td><td>{}</td><td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}-{:.3f}"
       "</td><td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}</td><td>{}</td><td>{}</td></tr>\n",
-      escaped(name), s.incidents, s.precision, s.recall, s.f1, s.f1_low, s.f1_high, s.exact, s.ac1,
-      s.ac3, or_dash(s.none_accuracy), or_dash(ece));
+      explain::html(name), s.incidents, s.precision, s.recall, s.f1, s.f1_low, s.f1_high, s.exact,
+      s.ac1, s.ac3, or_dash(s.none_accuracy), or_dash(ece));
 }
 
 constexpr const char* kHead =
@@ -99,13 +77,13 @@ std::string bar_plot(const std::string& title, const std::vector<Bar>& bars) {
   constexpr double kRow = 20;
   std::string svg = fmt::format("<svg width=\"{}\" height=\"{}\" role=\"img\"><title>{}</title>",
                                 kLeft + kWidth + 60, kRow * static_cast<double>(bars.size()) + 24,
-                                escaped(title));
+                                explain::html(title));
   double top = 6;
   for (const Bar& bar : bars) {
     svg += fmt::format(
         "<text x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>"
         "<rect x=\"{}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"12\" fill=\"{}\"/>",
-        kLeft - 8, top + 11, escaped(bar.name), kLeft, top + 1, bar.value * kWidth, kBlue);
+        kLeft - 8, top + 11, explain::html(bar.name), kLeft, top + 1, bar.value * kWidth, kBlue);
     if (bar.high > bar.low) {
       svg += fmt::format(
           "<line x1=\"{:.1f}\" y1=\"{:.0f}\" x2=\"{:.1f}\" y2=\"{:.0f}\" "
@@ -146,8 +124,8 @@ std::string comparisons(const Report& r) {
       out += fmt::format(
           "<tr><td>{}</td><td>{:.3f}</td><td>{:+.3f}</td><td>{}</td><td>{:.3f}</td>"
           "<td>{:+.3f}</td></tr>\n",
-          escaped(a.name), a.metrics.all.f1, a.metrics.all.f1 - full.all.f1,
-          escaped(a.stratum.empty() ? "all" : a.stratum), there,
+          explain::html(a.name), a.metrics.all.f1, a.metrics.all.f1 - full.all.f1,
+          explain::html(a.stratum.empty() ? "all" : a.stratum), there,
           there - on_stratum(full, a.stratum));
     }
     out += "</table>\n";
@@ -172,11 +150,11 @@ std::string to_html(const Report& r) {
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Backtest: {0}"
       "</title><style>{1}</style></head><body>\n<h1>Backtest: {0}</h1>\n<p>pack set <code>{2}"
       "</code>, model <code>{3}</code>, {4}</p>\n",
-      escaped(r.title), kStyle, r.pack_sha256.substr(0, 12),
+      explain::html(r.title), kStyle, r.pack_sha256.substr(0, 12),
       r.model_sha256.empty() ? "none" : r.model_sha256.substr(0, 12),
       r.from.empty() ? "all labelled incidents" : "incidents from " + r.from);
   for (const auto& missed : r.missed) {
-    out += fmt::format("<p class=\"missed\">Missed: {}</p>\n", escaped(missed));
+    out += fmt::format("<p class=\"missed\">Missed: {}</p>\n", explain::html(missed));
   }
   out += kHead + scores_row("all", r.metrics.all, r.metrics.reliability.ece);
   for (const auto& s : r.metrics.strata) out += scores_row(s.group + " " + s.name, s.scores, s.ece);
@@ -193,7 +171,8 @@ std::string to_html(const Report& r) {
     out += fmt::format(
         "<details><summary>{}: {} (truth: {}), {:.1f} nats</summary><pre>{}</pre>"
         "</details>\n",
-        escaped(w.incident), escaped(w.said), escaped(w.truth), w.surprise, escaped(w.explanation));
+        explain::html(w.incident), explain::html(w.said), explain::html(w.truth), w.surprise,
+        explain::html(w.explanation));
   }
   const auto& l = r.metrics.latency;
   out += fmt::format(

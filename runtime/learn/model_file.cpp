@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,30 +35,6 @@ std::string sha256_hex(std::string_view text) {
   std::string hex;
   for (unsigned i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
   return hex;
-}
-
-const char* scope_word(abi::Scope scope) {
-  switch (scope) {
-    case abi::Scope::kSelf:
-      return "self";
-    case abi::Scope::kPeers:
-      return "peers";
-    case abi::Scope::kRack:
-      return "rack";
-    case abi::Scope::kTor:
-      return "tor";
-    case abi::Scope::kJob:
-      return "job";
-    case abi::Scope::kAll:
-      return "all";
-    case abi::Scope::kPod:
-      return "pod";
-    case abi::Scope::kZone:
-      return "zone";
-    case abi::Scope::kClass:
-      return "class";
-  }
-  return "?";
 }
 
 bool set(const std::vector<double>& values, size_t at) {
@@ -332,8 +309,8 @@ std::vector<std::string> edge_names(const abi::CompiledPack& pack) {
   for (const auto& edge : pack.edges) {
     const std::string& from =
         edge.from_signal ? pack.signals[edge.from].name : pack.causes[edge.cause].name;
-    std::string name =
-        fmt::format("{} -> {} on {}", from, pack.signals[edge.to].name, scope_word(edge.scope));
+    std::string name = fmt::format("{} -> {} on {}", from, pack.signals[edge.to].name,
+                                   abi::scope_word(edge.scope));
     // Two edges between the same ends differ by their lags; their order in the pack tells them.
     if (const int n = ++used[name]; n > 1) name += fmt::format(" #{}", n);
     names.push_back(name);
@@ -384,16 +361,23 @@ Result<abi::Model> load_model(const std::string& path, const abi::CompiledPack& 
 
 Status save_model(const std::string& path, const abi::Model& model, const abi::CompiledPack& pack) {
   const std::string text = to_json(model, pack);
-  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  // A device or a pipe is written to, never replaced by a file.
+  struct stat existing {};
+  const bool special = stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode);
+  const std::string temporary = special ? path : fmt::format("{}.{}.tmp", path, getpid());
   FILE* file = std::fopen(temporary.c_str(), "w");
   if (!file) return Error{fmt::format("cannot write {}: {}", path, std::strerror(errno))};
   bool ok = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  ok = std::fflush(file) == 0 && fsync(fileno(file)) == 0 && ok;
+  ok = std::fflush(file) == 0 && (special || fsync(fileno(file)) == 0) && ok;
+  const int written = errno;  // of the write that failed, if one did
   ok = std::fclose(file) == 0 && ok;
-  ok = ok && std::rename(temporary.c_str(), path.c_str()) == 0;
+  int reason = written;
+  if (ok && !special && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    ok = false;
+    reason = errno;
+  }
   if (ok) return ok_status();
-  const int reason = errno;
-  std::remove(temporary.c_str());
+  if (!special) std::remove(temporary.c_str());
   return Error{fmt::format("writing {} failed: {}", path, std::strerror(reason))};
 }
 

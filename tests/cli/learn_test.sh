@@ -41,6 +41,14 @@ same() {
 in=("$data/pack" --events "$data/events.ndjson")
 labels=(--labels "$data/labels.ndjson")
 
+# ---- bad output and bad input
+expect "a full disk is an error" 3 'No space left' \
+  "$reflex" learn "${in[@]}" "${labels[@]}" --until-fraction 0.6 -o /dev/full
+if [[ -c /dev/full ]]; then pass; else fail "device" "/dev/full was replaced by a file"; fi
+head -c 4000 /dev/urandom >binary
+expect "events that open nothing" 3 'no incident was opened' \
+  "$reflex" backtest "$data/pack" --events binary "${labels[@]}"
+
 # ---- learn
 expect "learn writes a model that is better later" 0 'model written' \
   "$reflex" learn "${in[@]}" "${labels[@]}" --until-fraction 0.6 -o model.json
