@@ -176,7 +176,15 @@ class Learner {
     const abi::Model shapes = learn::fit_graded(plain, plain.incidents().size());
     learn::TrainingSet shaped(pack_, &shapes);
     const bool shaped_kept = try_shapes(shapes, plain, shaped);
-    auto fitted = fit(shaped_kept ? shaped : plain, options);
+    const learn::TrainingSet& first = shaped_kept ? shaped : plain;
+    // "Ailing for another reason" depends on all strengths of a node's faults: once more with them.
+    abi::Model rough = shaped_kept ? shapes : abi::Model{};
+    rough.edge_p =
+        learn::fit_strengths(first, 0, first.incidents().size(), options.strengths).edge_p;
+    rough.leak_per_hour = learn::fit_leaks(first, 0, first.incidents().size());
+    learn::TrainingSet second(pack_, &rough);
+    add_dossiers(&rough, second);
+    auto fitted = fit(second, options);
     if (!fitted.ok()) return fail(fitted.error());
     const learn::Fit best = std::move(fitted).value();
     const auto later_before = later(before.value(), split_ns_);

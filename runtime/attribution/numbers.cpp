@@ -137,6 +137,10 @@ double Numbers::stated_rate(abi::SignalId s, double fallback) const {
   return learned > 0 ? learned : author > 0 ? author : fallback;
 }
 
+bool Numbers::learned_leak(abi::SignalId s) const {
+  return model_ && stated(model_->leak_per_hour, s, 0) > 0;
+}
+
 double Numbers::leak(uint32_t edge, const NodeView* view) const {
   const abi::EdgePlan& e = pack_.edges[edge];
   if (e.has_weight) return author_leaks_[edge];  // the weight was stated against it
@@ -144,7 +148,11 @@ double Numbers::leak(uint32_t edge, const NodeView* view) const {
   const abi::BenignRate& r = rate(e.to, *view);
   if (r.node_hours <= 0) return stated_leaks_[edge];
   const double measured = leak_in(r.onsets_per_hour, window_hours(e) + r.mean_hours);
-  return std::max(measured, std::min(kLeakFloor, author_leaks_[edge]));
+  // A chance per window is what was stated of windows around incidents, where benign firings are
+  // more frequent than in the hours that the rate is measured in: it is never undercut.
+  const bool of_incidents = pack_.signals[e.to].leak_probability > 0 || learned_leak(e.to);
+  return std::max(measured, of_incidents ? stated_leaks_[edge]
+                                         : std::min(kLeakFloor, author_leaks_[edge]));
 }
 
 std::string Numbers::leak_origin(uint32_t edge, const NodeView* view) const {
@@ -213,7 +221,10 @@ double Numbers::hazard(abi::CauseId c, const NodeView& view) const {
   const auto it = std::lower_bound(
       list.begin(), list.end(), std::make_pair(view.node, c),
       [](const CauseHazard& h, const auto& key) { return std::make_pair(h.node, h.cause) < key; });
-  return it != list.end() && it->node == view.node && it->cause == c ? it->factor : view.hazard;
+  const bool own = it != list.end() && it->node == view.node && it->cause == c;
+  const double factor = own ? it->factor : view.hazard;
+  return model_ && model_->history_multiplier != 1 ? std::pow(factor, model_->history_multiplier)
+                                                   : factor;
 }
 
 double Numbers::prior_nats(abi::CauseId c, const NodeView* view) const {
@@ -252,6 +263,8 @@ double Numbers::degrading_elsewhere() const {
   return model_ && model_->degrading_elsewhere > 0 ? model_->degrading_elsewhere
                                                    : kDegradingElsewhere;
 }
+
+double Numbers::ailing_multiplier() const { return model_ ? model_->ailing_multiplier : 1; }
 
 abi::DecisionLevels Numbers::levels(abi::ClassId c) const {
   abi::DecisionLevels out{input_.plan->confirm, input_.plan->suspect};

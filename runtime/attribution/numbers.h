@@ -1,7 +1,8 @@
 // Numbers: every strength, leak, prior and level of one incident, from the authors, the model and
 // the measured tables (attribution.md sections 2, 3, 5, 7).
 //
-// Order of trust: measured at run time (leaks), then the model, then the author. Lazily cached, so
+// Order of trust: measured at run time (leaks), then the model, then the author; a chance that is
+// stated or learned for the windows of incidents bounds the measured one from below. Lazily cached, so
 // one object serves all rankings of an incident; not for several threads. Borrows pack and Input.
 #pragma once
 
@@ -54,6 +55,8 @@ class Numbers {
   [[nodiscard]] double synergy_nats(uint32_t synergy) const;
   [[nodiscard]] double co_culprit_nats() const;
   [[nodiscard]] double degrading_elsewhere() const;
+  /// What "ailing for another reason" is multiplied by (calibration layer).
+  [[nodiscard]] double ailing_multiplier() const;
   [[nodiscard]] abi::DecisionLevels levels(abi::ClassId c) const;
   [[nodiscard]] const abi::Model* model() const { return model_; }
   /// level_weights(p), kept: the same few strengths are asked for again and again.
@@ -66,6 +69,7 @@ class Numbers {
   };
   [[nodiscard]] const abi::BenignRate& rate(abi::SignalId s, const NodeView& view) const;
   [[nodiscard]] double stated_rate(abi::SignalId s, double fallback) const;
+  [[nodiscard]] bool learned_leak(abi::SignalId s) const;
   void add_strengths();
   void add_laws();
 

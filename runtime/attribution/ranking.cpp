@@ -11,6 +11,10 @@ namespace {
 constexpr double kNegligibleNats = 60;
 // Why: bounds the greedy search; more culprits than this at once is one external cause.
 constexpr size_t kCulpritsMax = 16;
+// Why: the prior of a fault is its share among incidents. That a second one of other origin falls
+// into the same hours is a coincidence: a node in a thousand fails in an hour at most, so one
+// incident in a hundred has one.
+constexpr double kCoincidence = 0.01;
 
 double logistic(double x) {
   return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(x) / (1 + std::exp(x));
@@ -107,11 +111,11 @@ class Ranker {
   // From residual log-odds against "nothing is wrong" to those of a further culprit. A neighbour
   // with the same fault has prior odds of its own. Else: that something is wrong is what the first
   // culprit explains; a further fault stands against "nothing more is wrong", whose prior odds
-  // are 1, not `unexplained`.
+  // are 1, not `unexplained`, and it is there by coincidence.
   double shift(const Candidate& c) const {
     const double temperature = field_.numbers().temperature();
     if (beside_first(c)) return field_.numbers().co_culprit_nats() / temperature - c.prior_nats;
-    return std::log(plan().unexplained_prior) / temperature;
+    return (std::log(plan().unexplained_prior) + std::log(kCoincidence)) / temperature;
   }
   double bar(const Candidate& c) const {
     return logit(beside_first(c) ? std::max(plan().suspect, 0.5) : plan().confirm);

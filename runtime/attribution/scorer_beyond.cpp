@@ -28,17 +28,15 @@ double Scorer::ailing_nats(const Candidate& c) {
         if (!s.suppressed) a = std::max(a, field_.soft(s));
       }
       const double p = numbers_.strength(edge, class_of(c.row));
-      const double one = 1 - p + p * numbers_.soft_ratio(e.to, a, 1);
-      const double power = numbers_.multiplier(e.to);
-      product *= power == 1 ? one : std::pow(one, power);
+      product *= 1 - p + p * numbers_.soft_ratio(e.to, a, 1);
     }
     sum += product;
   }
   const double g = numbers_.degrading_elsewhere();
   const size_t faults = plain_->wear_edges.size();
   known = faults == 0 ? 0
-                      : round_nats(-std::log((1 - g) + g * sum / static_cast<double>(faults)) /
-                                   numbers_.temperature());
+                      : round_nats(-std::log((1 - g) + g * sum / static_cast<double>(faults)) *
+                                   numbers_.ailing_multiplier() / numbers_.temperature());
   return known;
 }
 
@@ -153,7 +151,7 @@ DossierHypothesis Scorer::numbers_of(const Candidate& c) {
   if (const double ailing = ailing_nats(c); ailing != 0) {
     DossierTerm t;
     t.edge = abi::kNone32;
-    t.nats = ailing * numbers_.temperature();
+    t.nats = ailing * numbers_.temperature() / numbers_.ailing_multiplier();
     t.ailing = true;
     out.terms.push_back(t);
   }

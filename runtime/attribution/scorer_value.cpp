@@ -11,6 +11,9 @@ namespace {
 // Why: a child that accepted culprits explain for the larger part is theirs; the small surplus
 // that noisy-OR leaves to a second cause would add up over thousands of peers.
 constexpr double kExplainedShare = 0.5;
+// Why: up to four nodes of one switch fail together; a fifth of a job or more is no coincidence of
+// faults.
+constexpr double kJobShare = 0.2;
 // Why: keeps a storm's chance between "never seen" and "every other time".
 constexpr double kStormMin = -20;
 constexpr double kStormMax = -0.7;
@@ -57,9 +60,9 @@ double Scorer::own_leak(const Term& term, uint32_t row) const {
   // Where an edge says how the signal spreads over nodes, the graph accounts for the others
   // already.
   if (plain_->spreads[e.to]) return leak;
-  // Own and one other are a coincidence; from two others on it is what the job does.
+  // A few nodes may be at fault together; a signal on more of the job is what the job does.
   const uint32_t fired = field_.fired_in_job(e);
-  if (fired < 3 || field_.job_size() < 4) return leak;
+  if (fired < 3 || fired < kJobShare * field_.job_size() || field_.job_size() < 4) return leak;
   const double others = fired - 1.0;
   return std::max(leak, (others + 0.3) / (field_.job_size() - 1.0 + 0.6));
 }

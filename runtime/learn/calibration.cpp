@@ -24,12 +24,12 @@ struct Feature {
   float nats = 0;  // half the memory to walk through, and far finer than the data
 };
 
-/// The incidents [first, last) with weights worked out once. Variables: one for each signal (its
-/// square is the multiplier), one for each synergy and each cause (nats), log temperature, shift.
+/// The incidents [first, last) with weights worked out once. Variables: one for each signal, for
+/// "ailing" and for history (its square is the multiplier), one for each synergy and each cause (nats), log temperature, shift.
 class Design {
  public:
   Design(const TrainingSet& set, const Weights& weights, size_t first, size_t last)
-      : set_(set), first_(first), last_(last), signals_(set.pack().signals.size()) {
+      : set_(set), first_(first), last_(last), scales_(set.pack().signals.size() + 2) {
     const auto& pack = set.pack();
     for (const auto& pattern : set.patterns()) {
       std::vector<Feature> row;
@@ -40,12 +40,18 @@ class Design {
     }
     for (size_t i = first; i < last; ++i) {
       for (const auto& h : set.incidents()[i].hypotheses) {
-        prior_.push_back(weights.prior(h) + static_cast<double>(h.fixed_nats));
+        prior_.push_back(weights.prior(h) - static_cast<double>(h.hazard_log));
         begin_.push_back(features_.size());
+        if (h.ailing_nats != 0) {
+          features_.push_back({static_cast<uint32_t>(ailing_at(pack)), h.ailing_nats});
+        }
+        if (h.hazard_log != 0) {
+          features_.push_back({static_cast<uint32_t>(history_at(pack)), h.hazard_log});
+        }
         for (uint32_t k = 0; k < h.terms; ++k) {
           const Term& term = set.terms()[h.term + k];
           if (term.what == Term::What::kSynergy) {
-            features_.push_back({static_cast<uint32_t>(signals_ + term.index), 1});
+            features_.push_back({static_cast<uint32_t>(scales_ + term.index), 1});
           } else {
             features_.push_back({pack.edges[term.edge].to, static_cast<float>(weights.term(term))});
           }
@@ -61,10 +67,9 @@ class Design {
     return set_.incidents()[first_ + i];
   }
   [[nodiscard]] size_t row(size_t i) const { return i == 0 ? 0 : end_of_[i - 1]; }
-  /// Scales (signals, synergies), shifts of causes, log temperature, shift of all culprits.
+  /// Scales (signals, ailing, history, synergies), shifts of causes, log temperature, shift of all culprits.
   [[nodiscard]] size_t variables() const { return causes_at() + set_.pack().causes.size() + 2; }
-  [[nodiscard]] size_t causes_at() const { return signals_ + set_.pack().synergies.size(); }
-  [[nodiscard]] size_t signals() const { return signals_; }
+  [[nodiscard]] size_t causes_at() const { return scales_ + set_.pack().synergies.size(); }
   [[nodiscard]] const std::vector<std::vector<Feature>>& patterns() const { return patterns_; }
   [[nodiscard]] double prior(size_t row_at) const { return prior_[row_at]; }
   [[nodiscard]] const Feature* begin(size_t row_at) const {
@@ -78,7 +83,7 @@ class Design {
   const TrainingSet& set_;
   size_t first_;
   size_t last_;
-  size_t signals_;
+  size_t scales_;  // signals, "ailing", history
   std::vector<std::vector<Feature>> patterns_;
   std::vector<double> prior_;   // [row]
   std::vector<size_t> begin_;   // [row] into features_
@@ -88,7 +93,7 @@ class Design {
 
 /// The numbers of one point in the search.
 struct Point {
-  std::vector<double> scale;    // signals and synergies
+  std::vector<double> scale;    // signals, ailing, history, synergies
   std::vector<double> pattern;  // weight of each silent pattern
   const Calibration* layer = nullptr;
   double cool = 1;  // 1 / temperature
@@ -231,7 +236,7 @@ Eigen::VectorXd to_variables(const Calibration& c) {
 Calibration from_variables(const Eigen::VectorXd& x, const abi::CompiledPack& pack) {
   Calibration c;
   Eigen::Index at = 0;
-  for (size_t i = 0; i < pack.signals.size(); ++i, ++at) c.multiplier.push_back(x[at] * x[at]);
+  for (size_t i = 0; i < pack.signals.size() + 2; ++i, ++at) c.multiplier.push_back(x[at] * x[at]);
   for (size_t i = 0; i < pack.synergies.size(); ++i) c.synergy.push_back(x[at++]);
   for (size_t i = 0; i < pack.causes.size(); ++i) c.cause_shift.push_back(x[at++]);
   c.temperature = std::exp(x[at++]);
@@ -269,7 +274,7 @@ double pull(const Calibration& c, const Calibration& neutral, const Eigen::Vecto
 
 Calibration no_calibration(const abi::CompiledPack& pack) {
   Calibration c;
-  c.multiplier.assign(pack.signals.size(), 1);
+  c.multiplier.assign(pack.signals.size() + 2, 1);
   for (const auto& synergy : pack.synergies) c.synergy.push_back(synergy.weight_nats);
   c.cause_shift.assign(pack.causes.size(), 0);
   return c;
@@ -316,8 +321,9 @@ std::vector<double> node_posterior(const TrainingSet& set, const Weights& weight
   std::vector<double> scores;
   double top = 0;
   for (const auto& h : incident.hypotheses) {
-    double sum = weights.prior(h) + static_cast<double>(h.fixed_nats) + c.cause_shift[h.cause] +
-                 (h.is_node ? c.none_shift_nats : 0);
+    double sum = weights.prior(h) + c.multiplier[ailing_at(pack)] * static_cast<double>(h.ailing_nats) +
+                 (c.multiplier[history_at(pack)] - 1) * static_cast<double>(h.hazard_log) +
+                 c.cause_shift[h.cause] + (h.is_node ? c.none_shift_nats : 0);
     for (uint32_t edge : set.patterns()[h.pattern].edges) {
       sum += c.multiplier[pack.edges[edge].to] * weights.silence(edge);
     }

@@ -16,7 +16,8 @@
 namespace reflex::learn {
 
 struct Calibration {
-  std::vector<double> multiplier;   // [SignalId]
+  /// [SignalId], then "ailing for another reason", then the history of the node (log hazard).
+  std::vector<double> multiplier;
   std::vector<double> synergy;      // [synergy] nats
   std::vector<double> cause_shift;  // [CauseId] nats, added to the prior
   double temperature = 1;
@@ -28,6 +29,10 @@ struct CalibrationOptions {
   int iterations = 40;
   unsigned threads = 2;
 };
+
+/// Where the two that belong to no signal stand in Calibration::multiplier.
+inline size_t ailing_at(const abi::CompiledPack& pack) { return pack.signals.size(); }
+inline size_t history_at(const abi::CompiledPack& pack) { return pack.signals.size() + 1; }
 
 /// The layer that changes nothing.
 Calibration no_calibration(const abi::CompiledPack& pack);

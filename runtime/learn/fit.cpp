@@ -39,7 +39,8 @@ class ModelFitter {
     fold_losses();
     choose();
     Fit fit;
-    if (set_.model()) fit.model = *set_.model();  // what the dossiers were made with stays
+    if (set_.model()) fit.model = *set_.model();  // what the dossiers were made with stays,
+    fit.model.edge_p.clear();                     // but for what is fitted here
     fit_all(fit.model);
     fit_levels_from_folds(fit.model);
     fit.model.pack_sha256 = pack_.set_sha256;
@@ -161,8 +162,10 @@ class ModelFitter {
     }
     model.temperature = rounded(c.temperature);
     model.none_shift_nats = rounded(c.none_shift_nats);
-    for (const double m : c.multiplier) model.signal_multiplier.push_back(rounded(m));
-    for (size_t s = 0; s < c.multiplier.size(); ++s) {
+    model.ailing_multiplier = rounded(c.multiplier[ailing_at(pack_)]);
+    model.history_multiplier = rounded(c.multiplier[history_at(pack_)]);
+    for (size_t s = 0; s < pack_.signals.size(); ++s) {
+      model.signal_multiplier.push_back(rounded(c.multiplier[s]));
       // What no incident spoke of stays the author's and out of the file.
       if (std::abs(c.multiplier[s] - 1) < 1e-9) model.signal_multiplier[s] = kUnset;
     }
@@ -191,10 +194,6 @@ class ModelFitter {
           model.cause_class_scale[c][k] = rounded(before * s.class_scale[c][k]);
         }
       }
-    }
-    const auto leaks = fit_leaks(set_, 0, count_);
-    if (std::any_of(leaks.begin(), leaks.end(), [](double r) { return !std::isnan(r); })) {
-      for (const double rate : leaks) model.leak_per_hour.push_back(rounded(rate));
     }
   }
 

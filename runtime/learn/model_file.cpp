@@ -161,8 +161,12 @@ class Reader {
     if (const auto it = root.find("calibration"); it != root.end() && it->is_object()) {
       model_.temperature = number(*it, "temperature", "calibration");
       model_.none_shift_nats = number(*it, "none_shift_nats", "calibration");
+      model_.ailing_multiplier = it->value("ailing_multiplier", 1.0);
+      model_.history_multiplier = it->value("history_multiplier", 1.0);
       model_.co_culprit_odds = it->value("co_culprit_odds", 0.0);
       model_.degrading_elsewhere = it->value("degrading_elsewhere", 0.0);
+      if (!(model_.ailing_multiplier >= 0)) fail("calibration: `ailing_multiplier` is negative");
+      if (!(model_.history_multiplier >= 0)) fail("calibration: `history_multiplier` is negative");
       if (!(model_.temperature > 0)) fail("calibration: `temperature` is not positive");
       table(*it, "multipliers", "signal", "multiplier", signals, 0, kAny, model_.signal_multiplier);
     }
@@ -247,6 +251,8 @@ Json calibration_json(const abi::Model& model, const abi::CompiledPack& pack) {
         {{"signal", pack.signals[i].name}, {"multiplier", model.signal_multiplier[i]}});
   }
   Json out{{"temperature", model.temperature}, {"none_shift_nats", model.none_shift_nats}};
+  if (model.ailing_multiplier != 1) out["ailing_multiplier"] = model.ailing_multiplier;
+  if (model.history_multiplier != 1) out["history_multiplier"] = model.history_multiplier;
   if (model.co_culprit_odds != 0) out["co_culprit_odds"] = model.co_culprit_odds;
   if (model.degrading_elsewhere != 0) out["degrading_elsewhere"] = model.degrading_elsewhere;
   if (!multipliers.empty()) out["multipliers"] = multipliers;

@@ -119,7 +119,7 @@ class Fitter {
   }
 
   void edges() {
-    const auto& then = set_.edge_p();
+    const auto& then = set_.author_p();
     std::vector<double> hits(then.size(), 0);
     std::vector<double> trials(then.size(), 0);
     const Weights weights(set_, &s_);
@@ -227,7 +227,7 @@ Strengths fit_strengths(const TrainingSet& set, size_t first, size_t last,
 }
 
 Weights::Weights(const TrainingSet& set, const Strengths* strengths)
-    : set_(set), strengths_(strengths), edge_p_(set.edge_p()) {
+    : set_(set), strengths_(strengths), edge_p_(set.author_p()) {
   for (size_t e = 0; e < edge_p_.size(); ++e) {
     if (strengths && !std::isnan(strengths->edge_p[e])) edge_p_[e] = strengths->edge_p[e];
     silent_.push_back(std::log(1 - edge_p_[e]));
@@ -265,14 +265,14 @@ double Weights::term(const Term& term) const {
 }
 
 double Weights::log_odds(const TrainingHypothesis& h) const {
-  double sum = prior(h) + static_cast<double>(h.fixed_nats) + pattern_[h.pattern];
+  double sum = prior(h) + static_cast<double>(h.ailing_nats) + pattern_[h.pattern];
   for (uint32_t k = 0; k < h.terms; ++k) sum += term(set_.terms()[h.term + k]);
   return sum;
 }
 
 std::vector<double> fit_leaks(const TrainingSet& set, size_t first, size_t last) {
   const auto& pack = set.pack();
-  constexpr double kFiringsMin = 30;
+  constexpr double kFiringsMin = 10;
   constexpr double kWorthSaying = 2;
   std::vector<uint8_t> on_victims(pack.signals.size(), 0);
   for (const auto& edge : pack.edges) {

@@ -41,7 +41,7 @@ Strengths fit_strengths(const TrainingSet& set, size_t first, size_t last,
 /// Numbers under which hypotheses are weighed.
 class Weights {
  public:
-  /// Null: the numbers that the set was made with.
+  /// Null: the author's numbers.
   Weights(const TrainingSet& set, const Strengths* strengths);
   [[nodiscard]] double prior(const TrainingHypothesis& h) const;
   [[nodiscard]] double edge_p(uint32_t edge) const { return edge_p_[edge]; }

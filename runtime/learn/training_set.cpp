@@ -22,10 +22,8 @@ float ratio_log(double log_ratio) {
 
 TrainingSet::TrainingSet(std::shared_ptr<const abi::CompiledPack> pack, const abi::Model* model)
     : pack_(std::move(pack)), model_(model) {
-  for (size_t i = 0; i < pack_->edges.size(); ++i) {
-    const auto& edge = pack_->edges[i];
-    const bool learned = model && i < model->edge_p.size() && !std::isnan(model->edge_p[i]);
-    edge_p_.push_back(clamp_p(learned ? model->edge_p[i] : edge.p));
+  for (const auto& edge : pack_->edges) {
+    author_p_.push_back(clamp_p(edge.p));
     // A weight in nats, or a strength that profiles set, is the author's word.
     learnable_.push_back(!edge.has_weight && edge.class_p.empty());
   }
@@ -45,7 +43,7 @@ void TrainingSet::add_terms(const attribution::DossierHypothesis& from, Training
   to.term = static_cast<uint32_t>(terms_.size());
   for (const auto& t : from.terms) {
     if (t.ailing) {
-      to.fixed_nats += static_cast<float>(t.nats);
+      to.ailing_nats += static_cast<float>(t.nats);
       continue;
     }
     if (t.edge != abi::kNone32 && t.members == 0) continue;  // nothing observed
@@ -151,6 +149,7 @@ void TrainingSet::add(const attribution::Dossier& dossier, const Label& label, i
     h.hw_class = from.hw_class;
     h.is_node = pack_->causes[from.cause].kind == abi::CauseKind::kFault;
     h.prior_nats = static_cast<float>(from.prior_nats);
+    h.hazard_log = static_cast<float>(std::log(std::max(from.hazard, 1e-6)));
     h.alike_log = static_cast<float>(std::log1p(from.alike));
     h.node = abi::kNone32;
     if (from.node != kNoSymbol) {

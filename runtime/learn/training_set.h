@@ -45,8 +45,9 @@ struct TrainingHypothesis {
   uint32_t term = 0;     // first of `terms` in TrainingSet::terms()
   uint32_t terms = 0;
   float prior_nats = 0;
-  float fixed_nats = 0;  // terms that nothing scales ("ailing for another reason")
-  float alike_log = 0;   // log(1 + alike)
+  float ailing_nats = 0;  // "ailing for another reason", under the numbers of the dossier
+  float hazard_log = 0;   // of the node's history, a part of prior_nats
+  float alike_log = 0;    // log(1 + alike)
   /// Share of the hypothesis that is true: 1 for a labelled culprit, 0 for others; in between when
   /// the culprit is one of several nodes that look alike.
   float truth = 0;
@@ -101,8 +102,8 @@ class TrainingSet {
   [[nodiscard]] const std::vector<Term>& terms() const { return terms_; }
   [[nodiscard]] const std::vector<attribution::DossierTerm>& groups() const { return groups_; }
   [[nodiscard]] const std::vector<SilentPattern>& patterns() const { return patterns_; }
-  /// The strength that the dossiers were made with, [edge].
-  [[nodiscard]] const std::vector<double>& edge_p() const { return edge_p_; }
+  /// The author's strength, [edge], whatever the dossiers were made with.
+  [[nodiscard]] const std::vector<double>& author_p() const { return author_p_; }
   /// Edges whose strength is one number and may be learned, [edge].
   [[nodiscard]] const std::vector<uint8_t>& learnable() const { return learnable_; }
 
@@ -117,7 +118,7 @@ class TrainingSet {
 
   std::shared_ptr<const abi::CompiledPack> pack_;
   const abi::Model* model_;
-  std::vector<double> edge_p_;
+  std::vector<double> author_p_;
   std::vector<uint8_t> learnable_;
   std::vector<TrainingIncident> incidents_;
   std::vector<Term> terms_;
