@@ -41,6 +41,7 @@ struct Builder {
   void inputs();
   void options();
   void graded();
+  void part(uint32_t kind, CountPlan::Input& in);
   void threshold();
 };
 
@@ -86,6 +87,7 @@ void Builder::input(uint32_t kind) {
     return;
   }
   in.key = *key;
+  if (d.graded) part(kind, in);
   in.leaf = intern_leaf(s, kind, predicate, c.entity, c.name, d.span);
   listen(s, plan, kind);
   out().inputs.push_back(std::move(in));
@@ -159,6 +161,23 @@ void Builder::options() {
     }
     out().exact_max = static_cast<uint32_t>(n && *n <= kExactMax ? *n : 0);
     ok = ok && n;
+  }
+}
+
+/// The first key of the kind beside those of the signal: the part of the node that the event is
+/// about. Not `job`, which is a whole, and not the node at the other end.
+void Builder::part(uint32_t kind, CountPlan::Input& in) {
+  const auto& keys = s.pack.entity_kinds[c.entity].keys;
+  const auto& fields = s.kinds[kind].schema.fields;
+  for (size_t f = 0; f < fields.size(); ++f) {
+    const bool whole = fields[f].name == "job" || fields[f].name == "peer";
+    const bool own = std::find(keys.begin(), keys.end(), fields[f].name) != keys.end();
+    if (!fields[f].is_key || whole || own || !integer_like(fields[f].type)) continue;
+    if (!out().part_key.empty() && out().part_key != fields[f].name) return;
+    out().part_key = fields[f].name;
+    in.part_slot = static_cast<uint16_t>(f);
+    s.pack.kinds[s.kinds[kind].id].fields[f].used = true;
+    return;
   }
 }
 

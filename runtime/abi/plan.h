@@ -260,14 +260,19 @@ enum class CountMode : uint8_t { kEvents, kDistinct, kBursts };
 enum class CompareOp : uint8_t { kGe, kGt, kLe, kLt, kEq, kNe };
 
 struct CountPlan {
+  static constexpr uint16_t kNoPart = 0xffff;
   CountMode mode = CountMode::kEvents;
   struct Input {
     LeafId leaf = kNone32;
     KindId kind = 0;
     KeyPlan key;
     uint16_t distinct_slot = 0;
+    uint16_t part_slot = kNoPart;  // field of the kind that names the part of the node
   };
   std::vector<Input> inputs;
+  /// Graded counts: the key beside the signal's own that names the part ("gpu", "nic"); of several
+  /// signals of a fault the parts should agree. Empty: none.
+  std::string part_key;
   int64_t window_ns = 0;
   int64_t gap_ns = 0;  // kBursts
   CompareOp op = CompareOp::kGe;

@@ -33,6 +33,7 @@ struct Evidence {
     /// Graded counts: events by lead bin before Input::opened_ns (the last bin also holds what came
     /// after it), since the node's last repair at most. One episode an entity.
     std::array<uint16_t, abi::kLeadBins> lead_counts{};
+    uint64_t part = 0;  // graded counts: the part that most events name (Firing::part)
     /// Not empty: counts for nothing, for this reason ("maintenance", "suppress NAME: reason").
     std::string suppressed_by;
   };
@@ -66,7 +67,8 @@ struct Switches {
   bool common_mode = true;   // masks, and the job-relative leak of own signals
   bool shared_fate = true;   // members of a group share one hidden level (README 5)
   bool synergies = true;
-  bool ailing = true;  // a node may be degrading for another reason (README 8)
+  bool ailing = true;     // a node may be degrading for another reason (README 8)
+  bool agreement = true;  // graded signals of a fault name the same part (README 16)
 };
 
 /// Everything about one incident that the mathematics needs.
@@ -101,7 +103,7 @@ struct Input {
 /// Terms of edges with `weight` do not depend on p. log_odds of a hypothesis = (prior_nats +
 /// sum of multiplier * nats) / temperature.
 struct DossierTerm {
-  uint32_t edge = 0;  // index into CompiledPack::edges; kNone32: a synergy, or ailing elsewhere
+  uint32_t edge = 0;  // index into CompiledPack::edges; kNone32: a synergy, ailing, agreement
   uint32_t synergy = abi::kNone32;
   double nats = 0;       // with the author's (or the model's) numbers, before multiplier
   double leak = 0;       // benign chance in the window (mean over the fired members)
@@ -115,6 +117,7 @@ struct DossierTerm {
   double silent_ratio = 0;  // the same ratio (not its log) of a silent member, open windows too
   double background = 0;    // group: what a benign storm takes off, within `nats`
   bool ailing = false;      // "ailing for another reason": edge and synergy are kNone32
+  bool agreement = false;   // "same gpu": edge and synergy are kNone32
 };
 struct DossierHypothesis {
   abi::CauseId cause = 0;

@@ -266,6 +266,10 @@ double Numbers::degrading_elsewhere() const {
 
 double Numbers::ailing_multiplier() const { return model_ ? model_->ailing_multiplier : 1; }
 
+double Numbers::agreement_multiplier() const {
+  return model_ ? model_->agreement_multiplier : 1;
+}
+
 abi::DecisionLevels Numbers::levels(abi::ClassId c) const {
   abi::DecisionLevels out{input_.plan->confirm, input_.plan->suspect};
   const auto take = [&out](const abi::DecisionLevels& l) {

@@ -55,6 +55,8 @@ class Numbers {
   [[nodiscard]] double synergy_nats(uint32_t synergy) const;
   [[nodiscard]] double co_culprit_nats() const;
   [[nodiscard]] double degrading_elsewhere() const;
+  /// What the agreement on one part is multiplied by (calibration layer).
+  [[nodiscard]] double agreement_multiplier() const;
   /// What "ailing for another reason" is multiplied by (calibration layer).
   [[nodiscard]] double ailing_multiplier() const;
   [[nodiscard]] abi::DecisionLevels levels(abi::ClassId c) const;

@@ -273,9 +273,9 @@ void Scorer::evaluate(Candidate& c) {
   terms_into(c, true, all);
   onsets_into(c, all, scratch_onsets_);
   bool first = true;
-  const double ailing = ailing_nats(c);
+  const double beyond = c.prior_nats + ailing_nats(c) + agreement(c).nats;
   for (int64_t t : scratch_onsets_) {
-    double sum = c.prior_nats + ailing;
+    double sum = beyond;
     for (size_t i = 0; i < all.size(); ++i) sum += value_at(c, all, i, t).nats;
     for (uint32_t synergy : synergies_of(c, all, t)) sum += synergy_nats(synergy);
     if (first || sum > c.log_odds) c.log_odds = sum, c.onset_ns = t;

@@ -156,6 +156,16 @@ class Scorer {
                                          const std::vector<const Span*>& fired) const;
   /// Off every node hypothesis: the node may ail without being this incident's cause (README 8).
   [[nodiscard]] double ailing_nats(const Candidate& c);
+  /// The graded signals of the fault on the node name the same part, or different ones.
+  struct Agreement {
+    double nats = 0;       // finished
+    uint32_t signals = 0;  // that name a part
+    uint32_t agree = 0;    // of these, on `part`
+    std::string key;       // "gpu"
+    uint64_t part = 0;     // Firing::part
+  };
+  [[nodiscard]] Agreement agreement(const Candidate& c) const;
+  [[nodiscard]] abi::Contribution contribution_of(const Agreement& a, const Candidate& c) const;
   [[nodiscard]] std::vector<uint32_t> synergies_of(const Candidate& c, const std::vector<Term>& all,
                                                    int64_t t_ns) const;
   [[nodiscard]] double synergy_nats(uint32_t synergy) const;

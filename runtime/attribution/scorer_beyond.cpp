@@ -148,6 +148,13 @@ DossierHypothesis Scorer::numbers_of(const Candidate& c) {
     t.members = t.fired = 1;
     out.terms.push_back(t);
   }
+  if (const Agreement same = agreement(c); same.nats != 0) {
+    DossierTerm t;
+    t.edge = abi::kNone32;
+    t.nats = same.nats * numbers_.temperature() / numbers_.agreement_multiplier();
+    t.agreement = true;
+    out.terms.push_back(t);
+  }
   if (const double ailing = ailing_nats(c); ailing != 0) {
     DossierTerm t;
     t.edge = abi::kNone32;

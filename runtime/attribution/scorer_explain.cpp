@@ -227,6 +227,9 @@ abi::Hypothesis Scorer::explain(const Candidate& c) {
     h.contributions.push_back(synergy(index, c));
   }
   for (const Term& term : all) list_suppressed(c, term, h);
+  if (const Agreement same = agreement(c); same.nats != 0) {
+    h.contributions.push_back(contribution_of(same, c));
+  }
   if (const double ailing = ailing_nats(c); ailing != 0) {
     abi::Contribution one;
     one.signal = "ailing for another reason";

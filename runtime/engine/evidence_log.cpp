@@ -19,6 +19,27 @@ constexpr size_t kEventsMax = 8;
 constexpr int64_t kHoldsDefaultNs = kNsPerHour;
 constexpr int64_t kOngoing = std::numeric_limits<int64_t>::max();
 
+/// Which part of the node most of the events name; of equals the one that was named last.
+class PartCounts {
+ public:
+  void add(uint64_t part) {
+    if (part == 0) return;
+    for (auto& [known, count] : counts_) {
+      if (known != part) continue;
+      if (++count >= best_count_) best_ = part, best_count_ = count;
+      return;
+    }
+    counts_.emplace_back(part, 1);
+    if (best_count_ <= 1) best_ = part, best_count_ = 1;
+  }
+  [[nodiscard]] uint64_t most() const { return best_; }
+
+ private:
+  std::vector<std::pair<uint64_t, uint32_t>> counts_;  // a node has a handful of parts
+  uint64_t best_ = 0;
+  uint32_t best_count_ = 0;
+};
+
 int64_t saturating_add(int64_t a, int64_t b) {
   int64_t sum;
   return __builtin_add_overflow(a, b, &sum) ? (b > 0 ? kOngoing : kNoTimeNs) : sum;
@@ -59,7 +80,8 @@ void EvidenceLog::add(const abi::Firing& firing) {
   Series& series = series_of(firing);
   if (graded(firing.signal) != nullptr) {
     if (firing.change != abi::FiringChange::kStart) return;
-    series.counted.push_back({firing.ts_ns, firing.value.known ? firing.value.f64() : 1.0, {}});
+    series.counted.push_back({firing.ts_ns, firing.value.known ? firing.value.f64() : 1.0,
+                              firing.part, {}});
     if (!firing.events.empty()) series.counted.back().event = firing.events.back();
     if (series.counted.size() > kFiringsMax) series.counted.pop_front();
     return;
@@ -88,7 +110,7 @@ void EvidenceLog::add(const abi::Firing& firing) {
     }
     return;
   }
-  episodes.push_back({firing.onset_ns, end, 1, firing.value, firing.limit, firing.events, {}, {}});
+  episodes.push_back({firing.onset_ns, end, 1, firing.value, firing.limit, firing.events, {}, 0, {}});
   if (episodes.size() > kEpisodesMax) episodes.pop_front();
 }
 
@@ -100,6 +122,7 @@ void EvidenceLog::append_graded(const Series& series, const Look& look,
   attribution::Evidence::Episode episode;
   episode.firings = 0;
   double last_value = 0;
+  PartCounts parts;
   for (const Series::Counted& c : series.counted) {
     const int64_t before = look.opened_ns - c.ts_ns;
     if (c.ts_ns > look.now_ns || before >= plan.count.window_ns) continue;
@@ -111,12 +134,14 @@ void EvidenceLog::append_graded(const Series& series, const Look& look,
     if (episode.firings++ == 0) episode.onset_ns = c.ts_ns;
     episode.end_ns = std::max(episode.end_ns, c.ts_ns);
     last_value = c.value;
+    parts.add(c.part);
     episode.events.push_back(c.event);
   }
   if (episode.firings == 0) return;
   if (episode.events.size() > kEventsMax) {
     episode.events.erase(episode.events.begin(), episode.events.end() - kEventsMax);
   }
+  episode.part = parts.most();
   if (plan.count.graded.votes) {  // the distinct count, not how often it was counted
     episode.lead_counts = {};
     episode.lead_counts.back() = static_cast<uint16_t>(std::min(last_value, 65535.0));

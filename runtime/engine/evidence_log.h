@@ -51,6 +51,7 @@ class EvidenceLog {
     struct Counted {
       int64_t ts_ns = 0;
       double value = 0;
+      uint64_t part = 0;  // Firing::part
       abi::EventRef event;
     };
     std::deque<Counted> counted;

@@ -44,6 +44,16 @@ uint32_t ring_size(const abi::CountPlan& plan) {
   return static_cast<uint32_t>(k);
 }
 
+/// 1 + the value of the field that names the part, 0 when there is none.
+uint64_t part_of(const abi::CountPlan& plan, const abi::Record& record) {
+  if (plan.part_key.empty()) return 0;
+  for (const auto& in : plan.inputs) {
+    if (in.kind != record.kind || in.part_slot == abi::CountPlan::kNoPart) continue;
+    return record.has(in.part_slot) ? static_cast<uint64_t>(record.i64(in.part_slot)) + 1 : 0;
+  }
+  return 0;
+}
+
 uint64_t member_hash(const ShardCore& core, const abi::CountPlan::Input& input,
                      const abi::Record& record) {
   const abi::Type& type = core.pack.kinds[input.kind].fields[input.distinct_slot].type;
@@ -122,6 +132,7 @@ void CountStates::fire(abi::SignalId signal, uint32_t refs, const EventView& eve
     if (ref.ts_ns > start) f.events.push_back(ref);
   }
   if (!f.events.empty()) f.onset_ns = f.events.front().ts_ns;
+  f.part = part_of(core_.pack.signals[signal].count, *event.record);
   core_.emit(std::move(f));
 }
 

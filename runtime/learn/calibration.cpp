@@ -25,11 +25,11 @@ struct Feature {
 };
 
 /// The incidents [first, last) with weights worked out once. Variables: one for each signal, for
-/// "ailing" and for history (its square is the multiplier), one for each synergy and each cause (nats), log temperature, shift.
+/// "ailing", history and agreement (its square is the multiplier), one for each synergy and each cause (nats), log temperature, shift.
 class Design {
  public:
   Design(const TrainingSet& set, const Weights& weights, size_t first, size_t last)
-      : set_(set), first_(first), last_(last), scales_(set.pack().signals.size() + 2) {
+      : set_(set), first_(first), last_(last), scales_(set.pack().signals.size() + 3) {
     const auto& pack = set.pack();
     for (const auto& pattern : set.patterns()) {
       std::vector<Feature> row;
@@ -44,6 +44,9 @@ class Design {
         begin_.push_back(features_.size());
         if (h.ailing_nats != 0) {
           features_.push_back({static_cast<uint32_t>(ailing_at(pack)), h.ailing_nats});
+        }
+        if (h.agreement_nats != 0) {
+          features_.push_back({static_cast<uint32_t>(agreement_at(pack)), h.agreement_nats});
         }
         if (h.hazard_log != 0) {
           features_.push_back({static_cast<uint32_t>(history_at(pack)), h.hazard_log});
@@ -67,7 +70,7 @@ class Design {
     return set_.incidents()[first_ + i];
   }
   [[nodiscard]] size_t row(size_t i) const { return i == 0 ? 0 : end_of_[i - 1]; }
-  /// Scales (signals, ailing, history, synergies), shifts of causes, log temperature, shift of all culprits.
+  /// Scales (signals, ailing, history, agreement, synergies), shifts of causes, log temperature, shift of all culprits.
   [[nodiscard]] size_t variables() const { return causes_at() + set_.pack().causes.size() + 2; }
   [[nodiscard]] size_t causes_at() const { return scales_ + set_.pack().synergies.size(); }
   [[nodiscard]] const std::vector<std::vector<Feature>>& patterns() const { return patterns_; }
@@ -83,7 +86,7 @@ class Design {
   const TrainingSet& set_;
   size_t first_;
   size_t last_;
-  size_t scales_;  // signals, "ailing", history
+  size_t scales_;  // signals, "ailing", history, agreement
   std::vector<std::vector<Feature>> patterns_;
   std::vector<double> prior_;   // [row]
   std::vector<size_t> begin_;   // [row] into features_
@@ -93,7 +96,7 @@ class Design {
 
 /// The numbers of one point in the search.
 struct Point {
-  std::vector<double> scale;    // signals, ailing, history, synergies
+  std::vector<double> scale;    // as Design::variables()
   std::vector<double> pattern;  // weight of each silent pattern
   const Calibration* layer = nullptr;
   double cool = 1;  // 1 / temperature
@@ -236,7 +239,7 @@ Eigen::VectorXd to_variables(const Calibration& c) {
 Calibration from_variables(const Eigen::VectorXd& x, const abi::CompiledPack& pack) {
   Calibration c;
   Eigen::Index at = 0;
-  for (size_t i = 0; i < pack.signals.size() + 2; ++i, ++at) c.multiplier.push_back(x[at] * x[at]);
+  for (size_t i = 0; i < pack.signals.size() + 3; ++i, ++at) c.multiplier.push_back(x[at] * x[at]);
   for (size_t i = 0; i < pack.synergies.size(); ++i) c.synergy.push_back(x[at++]);
   for (size_t i = 0; i < pack.causes.size(); ++i) c.cause_shift.push_back(x[at++]);
   c.temperature = std::exp(x[at++]);
@@ -274,7 +277,7 @@ double pull(const Calibration& c, const Calibration& neutral, const Eigen::Vecto
 
 Calibration no_calibration(const abi::CompiledPack& pack) {
   Calibration c;
-  c.multiplier.assign(pack.signals.size() + 2, 1);
+  c.multiplier.assign(pack.signals.size() + 3, 1);
   for (const auto& synergy : pack.synergies) c.synergy.push_back(synergy.weight_nats);
   c.cause_shift.assign(pack.causes.size(), 0);
   return c;
@@ -322,6 +325,7 @@ std::vector<double> node_posterior(const TrainingSet& set, const Weights& weight
   double top = 0;
   for (const auto& h : incident.hypotheses) {
     double sum = weights.prior(h) + c.multiplier[ailing_at(pack)] * static_cast<double>(h.ailing_nats) +
+                 c.multiplier[agreement_at(pack)] * static_cast<double>(h.agreement_nats) +
                  (c.multiplier[history_at(pack)] - 1) * static_cast<double>(h.hazard_log) +
                  c.cause_shift[h.cause] + (h.is_node ? c.none_shift_nats : 0);
     for (uint32_t edge : set.patterns()[h.pattern].edges) {

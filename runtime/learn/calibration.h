@@ -16,7 +16,8 @@
 namespace reflex::learn {
 
 struct Calibration {
-  /// [SignalId], then "ailing for another reason", then the history of the node (log hazard).
+  /// [SignalId], then "ailing for another reason", then the history of the node (log
+  /// hazard), then the agreement on one part.
   std::vector<double> multiplier;
   std::vector<double> synergy;      // [synergy] nats
   std::vector<double> cause_shift;  // [CauseId] nats, added to the prior
@@ -30,9 +31,10 @@ struct CalibrationOptions {
   unsigned threads = 2;
 };
 
-/// Where the two that belong to no signal stand in Calibration::multiplier.
+/// Where the three that belong to no signal stand in Calibration::multiplier.
 inline size_t ailing_at(const abi::CompiledPack& pack) { return pack.signals.size(); }
 inline size_t history_at(const abi::CompiledPack& pack) { return pack.signals.size() + 1; }
+inline size_t agreement_at(const abi::CompiledPack& pack) { return pack.signals.size() + 2; }
 
 /// The layer that changes nothing.
 Calibration no_calibration(const abi::CompiledPack& pack);

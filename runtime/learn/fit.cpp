@@ -163,6 +163,7 @@ class ModelFitter {
     model.temperature = rounded(c.temperature);
     model.none_shift_nats = rounded(c.none_shift_nats);
     model.ailing_multiplier = rounded(c.multiplier[ailing_at(pack_)]);
+    model.agreement_multiplier = rounded(c.multiplier[agreement_at(pack_)]);
     model.history_multiplier = rounded(c.multiplier[history_at(pack_)]);
     for (size_t s = 0; s < pack_.signals.size(); ++s) {
       model.signal_multiplier.push_back(rounded(c.multiplier[s]));

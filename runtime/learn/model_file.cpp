@@ -162,6 +162,7 @@ class Reader {
       model_.temperature = number(*it, "temperature", "calibration");
       model_.none_shift_nats = number(*it, "none_shift_nats", "calibration");
       model_.ailing_multiplier = it->value("ailing_multiplier", 1.0);
+      model_.agreement_multiplier = it->value("agreement_multiplier", 1.0);
       model_.history_multiplier = it->value("history_multiplier", 1.0);
       model_.co_culprit_odds = it->value("co_culprit_odds", 0.0);
       model_.degrading_elsewhere = it->value("degrading_elsewhere", 0.0);
@@ -252,6 +253,9 @@ Json calibration_json(const abi::Model& model, const abi::CompiledPack& pack) {
   }
   Json out{{"temperature", model.temperature}, {"none_shift_nats", model.none_shift_nats}};
   if (model.ailing_multiplier != 1) out["ailing_multiplier"] = model.ailing_multiplier;
+  if (model.agreement_multiplier != 1) {
+    out["agreement_multiplier"] = model.agreement_multiplier;
+  }
   if (model.history_multiplier != 1) out["history_multiplier"] = model.history_multiplier;
   if (model.co_culprit_odds != 0) out["co_culprit_odds"] = model.co_culprit_odds;
   if (model.degrading_elsewhere != 0) out["degrading_elsewhere"] = model.degrading_elsewhere;

@@ -265,7 +265,8 @@ double Weights::term(const Term& term) const {
 }
 
 double Weights::log_odds(const TrainingHypothesis& h) const {
-  double sum = prior(h) + static_cast<double>(h.ailing_nats) + pattern_[h.pattern];
+  double sum = prior(h) + static_cast<double>(h.ailing_nats) +
+               static_cast<double>(h.agreement_nats) + pattern_[h.pattern];
   for (uint32_t k = 0; k < h.terms; ++k) sum += term(set_.terms()[h.term + k]);
   return sum;
 }

@@ -42,6 +42,10 @@ void TrainingSet::add_terms(const attribution::DossierHypothesis& from, Training
   SilentPattern silent;
   to.term = static_cast<uint32_t>(terms_.size());
   for (const auto& t : from.terms) {
+    if (t.agreement) {
+      to.agreement_nats += static_cast<float>(t.nats);
+      continue;
+    }
     if (t.ailing) {
       to.ailing_nats += static_cast<float>(t.nats);
       continue;

@@ -46,6 +46,7 @@ struct TrainingHypothesis {
   uint32_t terms = 0;
   float prior_nats = 0;
   float ailing_nats = 0;  // "ailing for another reason", under the numbers of the dossier
+  float agreement_nats = 0;  // "same gpu", likewise
   float hazard_log = 0;   // of the node's history, a part of prior_nats
   float alike_log = 0;    // log(1 + alike)
   /// Share of the hypothesis that is true: 1 for a labelled culprit, 0 for others; in between when

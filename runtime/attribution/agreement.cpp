@@ -1,0 +1,102 @@
+// Agreement on one part: a fault sits in one GPU or one NIC, so its graded signals name the same
+// one; chance episodes name any (README 16).
+//
+// Each graded signal i of the fault that shows events names a part d_i (most of its events do). It
+// is the fault's doing with chance a_i = p r / (1 - p + p r) (r: the likelihood ratio of its counts),
+// and then names the fault's part with chance rho; else any of k parts alike. Over the unknown part:
+//   LR = 1/k sum_g prod_i (rho a_i k [d_i = g] + 1 - rho a_i).
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/abi/gpu_address.h"
+#include "runtime/attribution/scorer.h"
+
+namespace reflex::attribution {
+namespace {
+
+// Why: a node has eight GPUs and four to eight ports; the exact number moves a weight by half a nat.
+constexpr double kParts = 8;
+// Why: events of one fault name a neighbour now and then (a switch port, a peer's retry).
+constexpr double kNamesOwnPart = 0.8;
+
+struct Named {
+  uint64_t part;
+  double share;  // rho * a_i
+};
+
+/// log LR of signals that name parts of one kind.
+double log_ratio(const std::vector<Named>& named) {
+  double nobody = 1;  // a part that no signal names
+  for (const Named& n : named) nobody *= 1 - n.share;
+  std::vector<uint64_t> parts;
+  for (const Named& n : named) parts.push_back(n.part);
+  std::sort(parts.begin(), parts.end());
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  double sum = std::max(0.0, kParts - static_cast<double>(parts.size())) * nobody;
+  for (const uint64_t part : parts) {
+    double product = 1;
+    for (const Named& n : named) {
+      product *= (n.part == part ? n.share * kParts : 0) + 1 - n.share;
+    }
+    sum += product;
+  }
+  return std::log(sum / std::max(kParts, static_cast<double>(parts.size())));
+}
+
+}  // namespace
+
+Scorer::Agreement Scorer::agreement(const Candidate& c) const {
+  Agreement out;
+  if (c.row == kNoNode || !field_.input().switches.agreement) return out;
+  if (numbers_.graded_signals().empty()) return out;
+  if (pack_.causes[c.cause].kind != abi::CauseKind::kFault) return out;
+  std::vector<Named> named;
+  for (const uint32_t edge : graph_.cause_edges[c.cause]) {
+    const abi::EdgePlan& e = pack_.edges[edge];
+    if (e.scope != abi::Scope::kSelf || !numbers_.graded(e.to)) continue;
+    const std::string& key = pack_.signals[e.to].count.part_key;
+    if (key.empty() || (!out.key.empty() && key != out.key)) continue;
+    for (const Span& s : field_.spans(e.to, c.row)) {
+      const uint64_t part = field_.episode(s).part;
+      if (part == 0 || s.suppressed) continue;
+      const double pr = field_.strength(e, class_of(c.row)) *
+                        numbers_.soft_ratio(e.to, field_.soft(s), survive_of({}, s));
+      const double active = pr / (1 - field_.strength(e, class_of(c.row)) + pr);
+      named.push_back({part, kNamesOwnPart * active});
+      out.key = key;
+      break;
+    }
+  }
+  if (named.size() < 2) return out;
+  out.signals = static_cast<uint32_t>(named.size());
+  // Sorted: the product must not depend on the order of edges in the pack.
+  std::sort(named.begin(), named.end(), [](const Named& a, const Named& b) {
+    return a.share != b.share ? a.share > b.share : a.part < b.part;
+  });
+  for (const Named& n : named) {
+    const auto agree = static_cast<uint32_t>(std::count_if(
+        named.begin(), named.end(), [&](const Named& other) { return other.part == n.part; }));
+    if (agree > out.agree) out.agree = agree, out.part = n.part;
+  }
+  out.nats = round_nats(log_ratio(named) * numbers_.agreement_multiplier() /
+                        numbers_.temperature());
+  return out;
+}
+
+abi::Contribution Scorer::contribution_of(const Agreement& a, const Candidate& c) const {
+  abi::Contribution one;
+  one.signal = "same " + a.key;
+  one.entity = entity_text(c);
+  one.scope = "self";
+  one.state = a.agree > 1 ? abi::SignalState::kFired : abi::SignalState::kSilent;
+  one.nats = a.nats;
+  one.entity_count = a.signals;
+  one.fired_count = a.agree;
+  one.leak = 1 / kParts;
+  one.leak_origin = "chance";
+  one.rule = pack_.causes[c.cause].where;
+  one.signal_where = pack_.causes[c.cause].where;
+  return one;
+}
+
+}  // namespace reflex::attribution
