@@ -15,6 +15,7 @@
 #include "runtime/abi/model.h"
 #include "runtime/abi/table.h"
 #include "runtime/abi/verdict.h"
+#include "runtime/attribution/latent.h"
 #include "runtime/base/result.h"
 
 namespace reflex::attribution {
@@ -98,8 +99,8 @@ struct Input {
 /// `nats` is before multiplier and temperature. One member (own, or an entity without a node):
 ///   nats = log(1 - p + p * exp(log_ratio))   when it fired,
 ///   nats = log(1 - p * silent_share * (1 - R0)) when silent; R0 = 0 for a binary signal.
-/// A group: nats = latent sum over members (latent.h) + background; term_nats() does both for
-/// another p, exactly for one member and with the members' mean ratio for a group.
+/// A group: nats = latent sum over members (latent.h) + background; term_nats() and group_shape()
+/// do both for another p, exactly for one member and with the members' mean ratio for a group.
 /// Terms of edges with `weight` do not depend on p. log_odds of a hypothesis = (prior_nats +
 /// sum of multiplier * nats) / temperature.
 struct DossierTerm {
@@ -134,7 +135,15 @@ struct DossierHypothesis {
 struct Dossier {
   std::vector<DossierHypothesis> hypotheses;  // every one that was weighed; "none" is 0 nats
 };
-/// The weight of `term` if its edge had strength `p`; terms without an edge keep theirs.
+/// A group term taken apart, so that it can be weighed again under other strengths:
+/// nats at strength p = rest + mix(level weights of p, levels).
+struct GroupShape {
+  Levels levels{};
+  double rest = 0;
+};
+/// `term.group` holds, and it has members.
+GroupShape group_shape(const DossierTerm& term, LevelWeights& weights);
+/// The weight of a term of one member if its edge had strength `p`; terms without an edge keep theirs.
 double term_nats(const DossierTerm& term, double p);
 
 /// The graph of one pack set: built once, used by every verdict.

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 
 namespace reflex::attribution {
 
@@ -41,5 +42,17 @@ inline Levels operator*(double k, const Levels& a) {
   for (size_t i = 0; i < kLevels; ++i) out[i] = k * a[i];
   return out;
 }
+
+/// level_weights(p), kept: the same few strengths are asked for again and again.
+class LevelWeights {
+ public:
+  const Levels& at(double p) {
+    const auto it = known_.find(p);
+    return it != known_.end() ? it->second : known_.emplace(p, level_weights(p)).first->second;
+  }
+
+ private:
+  std::map<double, Levels> known_;
+};
 
 }  // namespace reflex::attribution

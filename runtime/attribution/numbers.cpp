@@ -205,9 +205,7 @@ double Numbers::fired_ratio(double leak, double survive) {
 }
 
 const Levels& Numbers::weights(double p) const {
-  const auto it = level_weights_.find(p);
-  return it != level_weights_.end() ? it->second
-                                    : level_weights_.emplace(p, level_weights(p)).first->second;
+  return level_weights_.at(p);
 }
 
 double Numbers::soft_ratio(abi::SignalId s, double a, double survive) const {

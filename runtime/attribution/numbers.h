@@ -6,7 +6,6 @@
 // one object serves all rankings of an incident; not for several threads. Borrows pack and Input.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -94,7 +93,7 @@ class Numbers {
     abi::BenignRate rate;
   };
   mutable std::vector<std::vector<Known>> rates_;  // [signal][Input::nodes]
-  mutable std::map<double, Levels> level_weights_;
+  mutable LevelWeights level_weights_;
   double job_nodes_ = 1;
 };
 

@@ -115,7 +115,10 @@ class Ranker {
   double shift(const Candidate& c) const {
     const double temperature = field_.numbers().temperature();
     if (beside_first(c)) return field_.numbers().co_culprit_nats() / temperature - c.prior_nats;
-    return (std::log(plan().unexplained_prior) + std::log(kCoincidence)) / temperature;
+    // A rate per hour is the chance of a coincidence already; a share among incidents is not.
+    const bool share = field_.pack().causes[c.cause].prior_unit == abi::RateUnit::kPerIncident;
+    return (std::log(plan().unexplained_prior) + (share ? std::log(kCoincidence) : 0)) /
+           temperature;
   }
   double bar(const Candidate& c) const {
     return logit(beside_first(c) ? std::max(plan().suspect, 0.5) : plan().confirm);

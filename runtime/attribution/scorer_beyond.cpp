@@ -168,15 +168,23 @@ DossierHypothesis Scorer::numbers_of(const Candidate& c) {
 double term_nats(const DossierTerm& term, double p) {
   if (term.edge == abi::kNone32) return term.nats;
   if (term.members == 0) return 0;
-  const double ratio = std::exp(term.log_ratio);
-  const uint32_t silent = term.members - std::min(term.fired, term.members);
-  if (!term.group) {
-    return std::log1p(p * ((term.fired > 0 ? ratio : term.silent_ratio) - 1));
+  if (term.group) {
+    LevelWeights weights;
+    const GroupShape shape = group_shape(term, weights);
+    return shape.rest + mix(weights.at(p), shape.levels);
   }
-  // Members are taken as alike, so what they differ in is carried over from the weight as it was.
-  Levels levels = static_cast<double>(term.fired) * level_nats(ratio);
-  levels += static_cast<double>(silent) * level_nats(term.silent_ratio);
-  return term.nats + mix(level_weights(p), levels) - mix(level_weights(term.p), levels);
+  const double ratio = std::exp(term.log_ratio);
+  return std::log1p(p * ((term.fired > 0 ? ratio : term.silent_ratio) - 1));
+}
+
+// Members are taken as alike, so what they differ in is carried over from the weight as it was.
+GroupShape group_shape(const DossierTerm& term, LevelWeights& weights) {
+  const uint32_t silent = term.members - std::min(term.fired, term.members);
+  GroupShape out;
+  out.levels = static_cast<double>(term.fired) * level_nats(std::exp(term.log_ratio));
+  out.levels += static_cast<double>(silent) * level_nats(term.silent_ratio);
+  out.rest = term.nats - mix(weights.at(term.p), out.levels);
+  return out;
 }
 
 }  // namespace reflex::attribution

@@ -11,8 +11,9 @@ namespace {
 constexpr double kLevelMin = 0.10;
 constexpr double kLevelMax = 0.90;
 constexpr int kSteps = 80;
-// Why: F1 differences below this are noise at a few thousand incidents.
-constexpr double kFlat = 0.002;
+// Why: half a standard error of F1 at a few thousand incidents; two levels within it are as good
+// as each other.
+constexpr double kFlat = 0.005;
 // Why: a class needs about so many culprits before its own optimum says more than the fleet's.
 constexpr double kShrinkCases = 100;
 
@@ -41,21 +42,25 @@ Curve curve_of(const std::vector<Prediction>& all, const abi::ClassId* only) {
   return curve;
 }
 
-/// The middle of the steps whose F1 is within kFlat of the best and that hang together with it.
+/// The highest step whose F1 is within kFlat of the best, and that hangs together with it: where F1
+/// does not decide, the level that evicts fewer healthy nodes is the better one.
 double best_level(const Curve& curve) {
   std::vector<double> value;
   for (int step = 0; step <= kSteps; ++step) {
     value.push_back(f1(curve.tp[step], curve.named[step], curve.positives));
   }
   const auto best = static_cast<int>(std::max_element(value.begin(), value.end()) - value.begin());
-  int low = best;
   int high = best;
-  while (low > 0 && value[low - 1] >= value[best] - kFlat) --low;
   while (high < kSteps && value[high + 1] >= value[best] - kFlat) ++high;
-  return level_at((low + high) / 2);
+  return level_at(high);
 }
 
-double f1_with(const std::vector<Prediction>& all, size_t missed, const auto& level_of) {
+struct AtLevels {
+  double f1 = 0;
+  size_t wrong = 0;
+};
+
+AtLevels at_levels(const std::vector<Prediction>& all, size_t missed, const auto& level_of) {
   double tp = 0;
   double named = 0;
   double positives = static_cast<double>(missed);
@@ -65,7 +70,7 @@ double f1_with(const std::vector<Prediction>& all, size_t missed, const auto& le
     named += 1;
     tp += x.culprit ? 1 : 0;
   }
-  return f1(tp, named, positives);
+  return {f1(tp, named, positives), static_cast<size_t>(named - tp)};
 }
 
 double rounded(double level) { return std::round(level * 1000) / 1000; }
@@ -86,10 +91,14 @@ Levels fit_levels(const std::vector<Prediction>& predictions, size_t missed, siz
     const double w = own.positives / (own.positives + kShrinkCases);
     levels.by_class[c] = rounded(w * best_level(own) + (1 - w) * levels.fleet);
   }
-  levels.f1_before = f1_with(predictions, missed, [&](abi::ClassId) { return before; });
-  levels.f1_after = f1_with(predictions, missed, [&](abi::ClassId c) {
+  const AtLevels then = at_levels(predictions, missed, [&](abi::ClassId) { return before; });
+  const AtLevels now = at_levels(predictions, missed, [&](abi::ClassId c) {
     return levels.by_class[c] > 0 ? levels.by_class[c] : levels.fleet;
   });
+  levels.f1_before = then.f1;
+  levels.f1_after = now.f1;
+  levels.wrong_before = then.wrong;
+  levels.wrong_after = now.wrong;
   return levels;
 }
 

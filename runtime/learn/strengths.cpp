@@ -237,8 +237,11 @@ Weights::Weights(const TrainingSet& set, const Strengths* strengths)
     for (uint32_t edge : pattern.edges) sum += silent_[edge];
     pattern_.push_back(sum);
   }
-  for (const auto& group : set.groups()) {
-    group_.push_back(attribution::term_nats(group, edge_p_[group.edge]));
+  std::vector<attribution::Levels> levels;  // [edge]
+  for (const double p : edge_p_) levels.push_back(attribution::level_weights(p));
+  for (size_t g = 0; g < set.groups().size(); ++g) {
+    const auto& shape = set.shapes()[g];
+    group_.push_back(shape.rest + attribution::mix(levels[set.groups()[g].edge], shape.levels));
   }
 }
 

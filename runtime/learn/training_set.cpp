@@ -64,7 +64,10 @@ void TrainingSet::add_terms(const attribution::DossierHypothesis& from, Training
       term.what = Term::What::kGroup;
       const auto [it, fresh] =
           known.emplace(std::pair(t.edge, t.nats), static_cast<uint32_t>(groups_.size()));
-      if (fresh) groups_.push_back(t);
+      if (fresh) {
+        groups_.push_back(t);
+        shapes_.push_back(attribution::group_shape(t, level_weights_));
+      }
       term.index = it->second & 0xffffffu;
     } else if (t.fired > 0) {
       term.what = Term::What::kFired;

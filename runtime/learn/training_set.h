@@ -102,6 +102,8 @@ class TrainingSet {
   [[nodiscard]] const std::vector<TrainingIncident>& incidents() const { return incidents_; }
   [[nodiscard]] const std::vector<Term>& terms() const { return terms_; }
   [[nodiscard]] const std::vector<attribution::DossierTerm>& groups() const { return groups_; }
+  /// What of a group does not depend on its strength, parallel to groups().
+  [[nodiscard]] const std::vector<attribution::GroupShape>& shapes() const { return shapes_; }
   [[nodiscard]] const std::vector<SilentPattern>& patterns() const { return patterns_; }
   /// The author's strength, [edge], whatever the dossiers were made with.
   [[nodiscard]] const std::vector<double>& author_p() const { return author_p_; }
@@ -124,6 +126,8 @@ class TrainingSet {
   std::vector<TrainingIncident> incidents_;
   std::vector<Term> terms_;
   std::vector<attribution::DossierTerm> groups_;
+  std::vector<attribution::GroupShape> shapes_;
+  attribution::LevelWeights level_weights_;
   std::vector<SilentPattern> patterns_;
   std::map<std::vector<uint32_t>, uint32_t> pattern_of_;
 };
