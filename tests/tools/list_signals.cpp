@@ -1,14 +1,17 @@
-// list_signals write|check ROOT: writes ROOT/rules/SIGNALS.md from ROOT/rules/std, or compares it.
-// Exit: 0 up to date and complete, 1 stale or something is missing, 3 usage or files.
+// list_signals write|check ROOT: writes ROOT/rules/SIGNALS.md from ROOT/rules/std, or compares it
+// and the code tables of std.nvidia with its policy lists. Exit: 0 up to date and complete, 1 stale
+// or something is missing, 3 usage or files.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/parse/parse.h"
+#include "tests/tools/code_table.h"
 #include "tests/tools/signal_page.h"
 
 namespace {
@@ -57,7 +60,17 @@ int run(const std::string& mode, const fs::path& root) {
   const auto catalogue = reflex::tools::collect(modules, map);
   const std::string page = reflex::tools::to_markdown(catalogue);
   const fs::path path = root / "rules/SIGNALS.md";
-  if (mode == "check") return compare(page, path, reflex::tools::gaps(catalogue));
+  if (mode == "check") {
+    std::vector<std::string> missing = reflex::tools::gaps(catalogue);
+    for (const auto& [prefix, file] :
+         {std::pair{"policy_", "xid_codes.csv"}, {"sxid_", "sxid_codes.csv"}}) {
+      const std::string csv = read(root / "rules/std/nvidia" / file);
+      for (std::string& line : reflex::tools::table_differences(modules, prefix, csv)) {
+        missing.push_back(std::move(line));
+      }
+    }
+    return compare(page, path, missing);
+  }
   std::ofstream(path, std::ios::binary) << page;
   return 0;
 }
