@@ -41,3 +41,5 @@ if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/runtime/engine/pipeline.cpp)
 endif()
 
 include(tests/cli/cli.cmake)
+
+include(tests/tools/tools.cmake)
