@@ -51,9 +51,6 @@ void check_later(State& s) {
   auto refuse = [&](Span span, const std::string& what) {
     s.report(Id::kLaterVersion, span, what + " belong to a later version of the engine");
   };
-  for_each<ast::OverlayDecl>(s, [&](DeclRef, const ast::OverlayDecl& d, const ast::Decl&) {
-    refuse(d.name.span, "overlays ('" + d.name.text + "')");
-  });
   for_each<ast::VerdictRuleDecl>(
       s, [&](DeclRef ref, const ast::VerdictRuleDecl& d, const ast::Decl&) {
         refuse(d.name.span, "rules on verdicts ('" + d.name.text + "')");

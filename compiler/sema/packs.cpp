@@ -13,6 +13,8 @@ namespace {
 
 using source::Span;
 
+constexpr const char* kOverlayPack = "overlays";
+
 std::string folder_of(std::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string() : std::string(path.substr(0, slash));
@@ -33,6 +35,22 @@ bool only_profiles(const ast::Module& module) {
          std::all_of(module.decls.begin(), module.decls.end(), [](const ast::Decl& d) {
            return std::holds_alternative<ast::ProfileDecl>(d.node);
          });
+}
+
+/// A site's own words about packs that it did not write: they need no head of their own.
+bool only_overlays(const ast::Module& module) {
+  bool overlay = false;
+  for (const ast::Decl& d : module.decls) {
+    overlay = overlay || std::holds_alternative<ast::OverlayDecl>(d.node);
+    const bool site = std::holds_alternative<ast::OverlayDecl>(d.node) ||
+                      std::holds_alternative<ast::TestDecl>(d.node) ||
+                      std::holds_alternative<ast::SuppressDecl>(d.node) ||
+                      std::holds_alternative<ast::MaintenanceDecl>(d.node) ||
+                      std::holds_alternative<ast::BaselineDecl>(d.node) ||
+                      std::holds_alternative<ast::VerdictRuleDecl>(d.node);
+    if (!site) return false;
+  }
+  return overlay;
 }
 
 struct Version {
@@ -83,9 +101,11 @@ struct Grouping {
   }
   void add_headed();
   void add_headless();
-  PackIndex hw_pack();
+  PackIndex implicit_pack(const std::string& name);
   void sort_packs();
   void resolve_imports();
+  void import_overlay_targets();
+  void add_import(PackIndex importer, PackIndex target, source::Span span);
   void check_cycles();
 };
 
@@ -111,12 +131,12 @@ void Grouping::add_headed() {
   }
 }
 
-PackIndex Grouping::hw_pack() {
-  const auto found = by_name.find("hw");
+PackIndex Grouping::implicit_pack(const std::string& name) {
+  const auto found = by_name.find(name);
   if (found != by_name.end()) return found->second;
   const auto index = static_cast<PackIndex>(out.packs.size());
-  out.packs.push_back({"hw", "", nullptr, {}, {}, {}});
-  by_name["hw"] = index;
+  out.packs.push_back({name, "", nullptr, {}, {}, {}});
+  by_name[name] = index;
   return index;
 }
 
@@ -135,7 +155,10 @@ void Grouping::add_headless() {
       const auto here = headed_in.find(folder_of(file));
       if (here != headed_in.end() && here->second.size() == 1) owner = here->second[0];
     }
-    if (!owner && (below_hwprofiles(file) || only_profiles(modules[m]))) owner = hw_pack();
+    if (!owner && (below_hwprofiles(file) || only_profiles(modules[m]))) {
+      owner = implicit_pack("hw");
+    }
+    if (!owner && only_overlays(modules[m])) owner = implicit_pack(kOverlayPack);
     // A file that did not parse has its own diagnostics; an empty one must not pass for a pack.
     if (!owner && modules[m].decls.empty() && sink.has_errors()) continue;
     if (!owner) {
@@ -195,6 +218,30 @@ void Grouping::resolve_imports() {
   }
 }
 
+void Grouping::add_import(PackIndex importer, PackIndex target, source::Span span) {
+  auto& imports = out.packs[importer].imports;
+  const bool there = std::any_of(imports.begin(), imports.end(),
+                                 [&](const ImportRef& i) { return i.pack == target; });
+  if (!there && importer != target) imports.push_back({target, "", {}, span});
+}
+
+/// The implicit pack of overlays sees what the packs see that it is about.
+void Grouping::import_overlay_targets() {
+  const auto own = by_name.find(kOverlayPack);
+  if (own == by_name.end() || out.packs[own->second].head != nullptr) return;
+  for (const uint32_t m : out.packs[own->second].modules) {
+    for (const ast::Decl& d : modules[m].decls) {
+      const auto* overlay = std::get_if<ast::OverlayDecl>(&d.node);
+      const auto target = overlay ? by_name.find(overlay->target.text) : by_name.end();
+      if (target == by_name.end()) continue;
+      add_import(own->second, target->second, overlay->target.span);
+      for (const ImportRef& import : out.packs[target->second].imports) {
+        add_import(own->second, import.pack, overlay->target.span);
+      }
+    }
+  }
+}
+
 void Grouping::check_cycles() {
   std::vector<int> state(out.packs.size(), 0);  // 0 new, 1 on the path, 2 done
   std::vector<PackIndex> path_now;
@@ -227,7 +274,16 @@ bool version_satisfies(const std::string& version, const std::string& range) {
     if (!std::isspace(static_cast<unsigned char>(c))) r += c;
   }
   if (r.empty()) return true;
+  if (version.empty()) return false;
   const Version have = parse_version(version);
+  if (r.rfind("<=", 0) == 0) return compare(have, parse_version(r.substr(2))) <= 0;
+  if (r.rfind("!=", 0) == 0) return compare(have, parse_version(r.substr(2))) != 0;
+  if (r[0] == '<') return compare(have, parse_version(r.substr(1))) < 0;
+  if (r[0] == '~') {  // the same major and minor version, at least this one
+    const Version want = parse_version(r.substr(1));
+    return have.pre.empty() && have.part[0] == want.part[0] &&
+           (want.given < 2 || have.part[1] == want.part[1]) && compare(have, want) >= 0;
+  }
   if (r.rfind(">=", 0) == 0) return compare(have, parse_version(r.substr(2))) >= 0;
   if (r.rfind("==", 0) == 0) return compare(have, parse_version(r.substr(2))) == 0;
   if (r[0] == '=') return compare(have, parse_version(r.substr(1))) == 0;
@@ -246,6 +302,7 @@ PackSet group_packs(const source::SourceMap& sources, const std::vector<ast::Mod
   g.add_headless();
   g.sort_packs();
   g.resolve_imports();
+  g.import_overlay_targets();
   g.check_cycles();
   return std::move(g.out);
 }

@@ -174,6 +174,11 @@ void print_summary(const engine::PipelineSummary& summary, const engine::Engine&
                                    "(--inventory, or job.start events)",
                                    engine.triggers_unplaced()));
   }
+  if (engine.firings_left_out() > 0) {
+    print_note(common, fmt::format("{} firings were left out by overlays (disabled signals, "
+                                   "exceptions)",
+                                   engine.firings_left_out()));
+  }
   const auto counters = engine.counters();
   if (counters.evictions > 0) {
     print_note(common,

@@ -21,6 +21,34 @@ Coverage::Coverage(std::shared_ptr<const abi::CompiledPack> pack)
       if (!line.ignore) decoded_kind_[line.kind] = 1;
     }
   }
+  read_exceptions();
+}
+
+void Coverage::read_exceptions() {
+  for (size_t s = 0; s < pack_->signals.size(); ++s) {
+    const abi::ExceptionPlan& plan = pack_->signals[s].exceptions;
+    if (plan.rows.empty()) continue;
+    exceptions_.resize(pack_->signals.size());
+    const auto& keys = pack_->entity_kinds[pack_->signals[s].entity_kind].keys;
+    for (const auto& row : plan.rows) {
+      exceptions_[s].rows.insert(row.values);
+      for (size_t i = 0; i < plan.positions.size(); ++i) {
+        if (keys[plan.positions[i]] != "node") continue;
+        exceptions_[s].nodes.insert(static_cast<SymbolId>(row.values[i]));
+      }
+    }
+  }
+}
+
+bool Coverage::left_out(const abi::Firing& firing) const {
+  const abi::SignalPlan& signal = pack_->signals[firing.signal];
+  if (firing.ts_ns < signal.disabled_until_ns) return true;
+  if (exceptions_.empty() || exceptions_[firing.signal].rows.empty()) return false;
+  std::vector<uint64_t> values;
+  for (const uint8_t position : signal.exceptions.positions) {
+    values.push_back(firing.entity.values[position]);
+  }
+  return exceptions_[firing.signal].rows.contains(values);
 }
 
 void Coverage::add_log(SymbolId node) { logged_[node] = true; }
@@ -58,7 +86,8 @@ bool Coverage::in_gap(SymbolId node, int64_t at_ns) const {
 }
 
 bool Coverage::observed(abi::SignalId signal, SymbolId node, int64_t at_ns) const {
-  if (in_gap(node, at_ns)) return false;
+  if (in_gap(node, at_ns) || at_ns < pack_->signals[signal].disabled_until_ns) return false;
+  if (!exceptions_.empty() && exceptions_[signal].nodes.contains(node)) return false;
   if (all_ || signal_since_[signal] <= at_ns) return true;
   if (logged_.empty()) return false;
   const bool has_log = logged_.contains(node);

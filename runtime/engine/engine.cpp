@@ -127,8 +127,17 @@ void Engine::drop_unobserved_absences() {
   });
 }
 
+void Engine::drop_left_out() {
+  std::erase_if(firings_, [&](const abi::Firing& f) {
+    if (!coverage_.left_out(f)) return false;
+    left_out_ += f.change == abi::FiringChange::kStart;
+    return true;
+  });
+}
+
 void Engine::deliver(const std::vector<const abi::Record*>& told, int64_t watermark_ns) {
   drop_unobserved_absences();
+  drop_left_out();
   if (sinks_.firing) {
     for (const auto& firing : firings_) sinks_.firing(firing);
   }
