@@ -163,6 +163,7 @@ struct State {
   std::map<std::string, uint32_t> text_ids, glob_ids, regex_ids, set_ids;
   std::map<std::string, uint16_t> enum_ids;
 
+  uint32_t verdict_kind = kNone32;  // of the record that rules on verdicts read
   std::vector<OverlayUse> overlays;
   std::map<std::string, Span> overlay_claims;     // what an overlay has changed
   std::map<std::string, uint32_t> alias_kinds;    // another name of a kind -> kind index

@@ -162,24 +162,8 @@ void apply_alias(State& s, const OverlayUse& use, const ast::OverlayEntry& e) {
 
 // ---------------------------------------------------------------- disable, except
 
-/// The signal that an entry names; one that was renamed is offered under its new name.
-std::optional<uint32_t> signal_of(State& s, const OverlayUse& use, const ast::Name& name) {
-  if (!find(s, s.signal_names, use.target, name.text)) {
-    for (const Symbol& symbol : s.signal_names.symbols) {
-      const ast::Name& was = s.signals[symbol.index].decl->was;
-      if (was.text != name.text) continue;
-      auto& d = s.report(Id::kUnknownSignal, name.span, "no signal '" + name.text + "' any more");
-      d.help = "it is called '" + symbol.name + "' now";
-      d.fixes.push_back({name.span, symbol.name, false});
-      d.notes.push_back({symbol.span, "renamed here"});
-      return std::nullopt;
-    }
-  }
-  return resolve(s, s.signal_names, use.target, name, Id::kUnknownSignal);
-}
-
 void apply_disable(State& s, const OverlayUse& use, const ast::OverlayEntry& e) {
-  const auto index = signal_of(s, use, e.target);
+  const auto index = resolve(s, s.signal_names, use.target, e.target, Id::kUnknownSignal);
   if (!index) return;
   abi::SignalPlan& plan = s.pack.signals[*index];
   if (!claim(s, "disable " + plan.name, e.target.span)) return;
@@ -239,7 +223,7 @@ void add_row(State& s, const OverlayUse& use, const ast::Expr& row,
 }
 
 void apply_except(State& s, const OverlayUse& use, const ast::OverlayEntry& e) {
-  const auto index = signal_of(s, use, e.target);
+  const auto index = resolve(s, s.signal_names, use.target, e.target, Id::kUnknownSignal);
   if (!index) return;
   abi::SignalPlan& plan = s.pack.signals[*index];
   const ast::SignalDecl& d = *s.signals[*index].decl;

@@ -80,6 +80,12 @@ Version parse_version(std::string_view text) {
   return v;
 }
 
+/// A range without its operator.
+std::string_view bare(std::string_view range) {
+  const size_t digit = range.find_first_of("0123456789");
+  return digit == std::string_view::npos ? std::string_view() : range.substr(digit);
+}
+
 int compare(const Version& a, const Version& b) {
   if (a.part != b.part) return a.part < b.part ? -1 : 1;
   if (a.pre.empty() != b.pre.empty()) return a.pre.empty() ? 1 : -1;
@@ -104,6 +110,13 @@ struct Grouping {
   PackIndex implicit_pack(const std::string& name);
   void sort_packs();
   void resolve_imports();
+  struct WrongVersion {
+    const Pack* importer;
+    const ast::Import* import;
+    PackIndex target;
+  };
+  [[nodiscard]] std::string chain_to(const Pack& importer, const ast::Import& import) const;
+  void report_version(const WrongVersion& wrong);
   void import_overlay_targets();
   void add_import(PackIndex importer, PackIndex target, source::Span span);
   void check_cycles();
@@ -189,7 +202,54 @@ void Grouping::sort_packs() {
   for (auto& [name, index] : by_name) index = new_index[index];
 }
 
+/// "site -> a -> std.nvidia ^1": how a range came in, from a pack that nobody imports.
+std::string Grouping::chain_to(const Pack& importer, const ast::Import& import) const {
+  std::string text = importer.name + " -> " + import.pack.text + " " + import.range;
+  const std::string* below = &importer.name;
+  for (size_t depth = 0; depth < out.packs.size(); ++depth) {
+    const Pack* above = nullptr;
+    for (const Pack& pack : out.packs) {
+      if (pack.head == nullptr || above != nullptr) continue;
+      for (const ast::Import& other : pack.head->imports) {
+        if (other.pack.text == *below) above = &pack;
+      }
+    }
+    if (above == nullptr) break;
+    text = above->name + " -> " + text;
+    below = &above->name;
+  }
+  return text;
+}
+
+/// The version that is loaded does not satisfy a range: with another importer that it does satisfy
+/// the two disagree, and no version would do for both.
+void Grouping::report_version(const WrongVersion& wrong) {
+  const Pack& target = out.packs[wrong.target];
+  for (const Pack& pack : out.packs) {
+    if (pack.head == nullptr || &pack == wrong.importer) continue;
+    for (const ast::Import& other : pack.head->imports) {
+      const bool apart = other.pack.text == target.name && !other.range.empty() &&
+                         parse_version(bare(other.range)).part[0] !=
+                             parse_version(bare(wrong.import->range)).part[0];
+      if (!apart) continue;
+      auto& d = sink.report(diag::Id::kImportDiamond, wrong.import->pack.span,
+                            "two versions of pack '" + target.name + "' are wanted: " +
+                                chain_to(*wrong.importer, *wrong.import) + ", and " +
+                                chain_to(pack, other));
+      d.notes.push_back({other.pack.span, "the other import"});
+      d.notes.push_back({target.span, "loaded is " + target.version});
+      d.help = "move both to one major version";
+      return;
+    }
+  }
+  auto& d = sink.report(diag::Id::kImportVersion, wrong.import->pack.span,
+                        "pack '" + target.name + "' is version " + target.version +
+                            ", the import wants " + wrong.import->range);
+  d.notes.push_back({target.span, "this version is loaded"});
+}
+
 void Grouping::resolve_imports() {
+  std::vector<WrongVersion> wrong_versions;
   std::vector<std::string> names;
   for (const auto& [name, index] : by_name) names.push_back(name);
   for (Pack& pack : out.packs) {
@@ -208,14 +268,12 @@ void Grouping::resolve_imports() {
       for (const ast::Name& name : import.only) ref.only.push_back(name.text);
       const Pack& target = out.packs[found->second];
       if (!version_satisfies(target.version, import.range)) {
-        auto& d = sink.report(diag::Id::kImportVersion, import.pack.span,
-                              "pack '" + target.name + "' is version " + target.version +
-                                  ", the import wants " + import.range);
-        d.notes.push_back({target.span, "this version is loaded"});
+        wrong_versions.push_back({&pack, &import, found->second});
       }
       pack.imports.push_back(std::move(ref));
     }
   }
+  for (const WrongVersion& wrong : wrong_versions) report_version(wrong);
 }
 
 void Grouping::add_import(PackIndex importer, PackIndex target, source::Span span) {

@@ -31,6 +31,9 @@ class Engine {
                                                 const EngineOptions& options, EngineSinks sinks);
 
   topology::Topology& topology() { return *topology_; }
+  [[nodiscard]] std::shared_ptr<const topology::Topology> shared_topology() const {
+    return topology_;
+  }
   Coverage& coverage() { return coverage_; }
   /// Sources whose records come from logs (for coverage).
   void mark_log_source(SymbolId source) {
@@ -52,6 +55,8 @@ class Engine {
   }
   [[nodiscard]] size_t incidents_opened() const { return incidents_->opened_count(); }
   [[nodiscard]] size_t triggers_unplaced() const { return incidents_->unplaced_count(); }
+  /// Event time of the last event; kNoTimeNs before the first.
+  [[nodiscard]] int64_t last_event_ns() const { return last_ts_ns_; }
   /// Firings that overlays left out: disabled signals, exceptions.
   [[nodiscard]] uint64_t firings_left_out() const { return left_out_; }
 

@@ -116,5 +116,32 @@ expect "a vanished signal" 2 "did you mean 'gpu_error'" "$reflex" check "$data/p
 echo 'overlay v for t.history ^3 { disable signal warm }' >range.rfx
 expect "a wrong version range" 2 'R524' "$reflex" check "$data/pack" range.rfx
 
+# ---- rules on verdicts
+cat >rules.rfx <<'RFX'
+overlay r for t.history { disable signal slow reason "not asked for" until 2020-01-01 }
+rule drain on verdict v of failure where v.level == confirmed {
+  severity v.top.fault.severity
+  label fault = v.top.fault
+  annotate summary "{v.top.node}: {v.top.fault} at {v.top.p:%.1f}"
+  action cordon(v.top.node) limit 2 in 7d
+  resolve after 1h
+}
+RFX
+expect "rules are not evaluated unasked" 0 'not evaluated without --actions' \
+  "$reflex" run "$data/pack" rules.rfx --events "$data/events.ndjson" -o v1.ndjson
+expect "rules write alerts and actions" 0 '' \
+  "$reflex" run "$data/pack" rules.rfx --events "$data/events.ndjson" -o v2.ndjson --actions a.ndjson
+same "verdicts do not depend on rules being evaluated" v1.ndjson v2.ndjson
+expect "an alert says what the verdict says" 0 '"summary":"n[0-9]+: (gpu|nic) at [0-9.]+%"' cat a.ndjson
+expect "actions are dry runs" 0 '"action":"cordon","args":\["n[0-9]+"\],"mode":"dry_run","outcome":"dry_run"' \
+  cat a.ndjson
+expect "limits hold" 0 '"outcome":"limited","reason":"limit of 2 in 7d"' cat a.ndjson
+expect "alerts end" 0 '"state":"resolved","reason":"expired"' cat a.ndjson
+expect "twice the same lines" 0 '' "$reflex" run "$data/pack" rules.rfx \
+  --events "$data/events.ndjson" -o /dev/null --actions b.ndjson --threads 2
+same "alerts are deterministic" a.ndjson b.ndjson
+expect "a full disk for the alerts is an error" 3 'disk full' "$reflex" run "$data/pack" rules.rfx \
+  --events "$data/events.ndjson" -o v3.ndjson --actions /dev/full
+
 echo "$passed passed, $failed failed"
 ((failed == 0))
