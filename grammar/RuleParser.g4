@@ -193,7 +193,7 @@ testStatement
   | K_JOB word K_ON target ( COMMA target )*
     ( ( K_FROM | K_AT ) sum )? ( K_TO sum )?                                       # testJob
   | K_AT sum ( RANGE sum )? ( K_EVERY sum )? COLON testEvent                     # testAt
-  | K_GAP target ( K_SOURCE word )? K_FROM sum K_TO sum                          # testGap
+  | K_GAP target ( K_SOURCE wordPath )? K_FROM sum K_TO sum                          # testGap
   | K_EXPECT K_NO? K_VERDICT ( word target? )?
     ( LBRACE ( verdictClause | SEMICOLON )* RBRACE )?                              # testVerdict
   | K_EXPECT K_NO? wordPath signalPlace                                          # testExpect

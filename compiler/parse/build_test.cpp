@@ -94,8 +94,8 @@ void Builder::test_job(ast::TestDecl& t, Parser::TestJobContext* ctx) {
 void Builder::test_gap(ast::TestDecl& t, Parser::TestGapContext* ctx) {
   ast::TestDecl::Gap gap;
   gap.target = target(ctx->target());
-  if (ctx->word() != nullptr) {
-    gap.source = name(ctx->word());
+  if (ctx->wordPath() != nullptr) {
+    gap.source = name(ctx->wordPath());
   }
   gap.from = sum(ctx->sum(0));
   gap.to = sum(ctx->sum(1));

@@ -19,6 +19,7 @@ struct Checker {
   const TestDecl& d;
 
   void event(const TestDecl::Event& e);
+  void gap_source(const ast::Name& source);
   void value(const KindInfo& kind, uint16_t slot, const ast::Expr& e);
   void expect(const TestDecl::Expect& e);
   void clause(const TestDecl::Expect::Clause& c);
@@ -122,6 +123,15 @@ void Checker::event(const TestDecl::Event& e) {
   }
 }
 
+/// `gap n1 source gpu.temp`: the source that carries a kind; `source log`: the node's logs.
+void Checker::gap_source(const ast::Name& source) {
+  if (source.empty() || source.text == "log") return;
+  const auto kind = resolve(s, s.kind_names, pack, source, Id::kUnknownKind);
+  if (!kind || !s.kinds[*kind].is_abstract) return;
+  auto& diag = s.report(Id::kAbstractUse, source.span, "kind '" + source.text + "' is abstract");
+  diag.help = "name a kind that has events, or: source log";
+}
+
 void Checker::probability(const ast::ExprPtr& p) {
   if (!p) return;
   const auto v = constant_number(s, pack, *p, "p");
@@ -219,6 +229,7 @@ void check_test(State& s, PackIndex pack, const TestDecl& d, Span span) {
   }
   for (const auto& e : d.events) c.event(e);
   for (const auto& g : d.gaps) {
+    c.gap_source(g.source);
     if (g.from) constant_duration(s, pack, *g.from, "the start");
     if (g.to) constant_duration(s, pack, *g.to, "the end");
   }

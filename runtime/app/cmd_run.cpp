@@ -186,6 +186,10 @@ void print_summary(const engine::PipelineSummary& summary, const engine::Engine&
     print_note(common,
                fmt::format("{} keys evicted by the pack's `keys` limit", counters.evictions));
   }
+  if (counters.state_evictions > 0) {
+    print_note(common, fmt::format("{} keys evicted by the packs' `state` limit of {} MiB",
+                                   counters.state_evictions, limits.state_bytes_max >> 20));
+  }
   if (counters.state_bytes > limits.state_bytes_max) {
     print_note(common,
                fmt::format("state took {} MiB, more than the packs' `state` limit of {} MiB",

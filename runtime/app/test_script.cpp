@@ -63,7 +63,8 @@ class Builder {
     for (const auto& job : test_.jobs) add_job(job);
     for (const auto& gap : test_.gaps) {
       for (const auto& node : expand_target(gap.target)) {
-        script_.gaps.push_back({node, at(gap.from.get()), at(gap.to.get())});
+        script_.gaps.push_back(
+            {node, gap.source.text, at(gap.from.get()), at(gap.to.get())});
       }
     }
     for (const auto& event : test_.events) {

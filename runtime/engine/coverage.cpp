@@ -53,8 +53,17 @@ bool Coverage::left_out(const abi::Firing& firing) const {
 
 void Coverage::add_log(SymbolId node) { logged_[node] = true; }
 
-void Coverage::add_gap(SymbolId node, int64_t from_ns, int64_t to_ns) {
-  gaps_[node].push_back({from_ns, to_ns});
+void Coverage::add_gap(SymbolId node, int64_t from_ns, int64_t to_ns,
+                       std::vector<abi::KindId> kinds) {
+  gaps_[node].push_back({from_ns, to_ns, std::move(kinds)});
+}
+
+std::vector<abi::KindId> Coverage::decoded_kinds() const {
+  std::vector<abi::KindId> kinds;
+  for (abi::KindId k = 0; k < decoded_kind_.size(); ++k) {
+    if (decoded_kind_[k] != 0) kinds.push_back(k);
+  }
+  return kinds;
 }
 
 void Coverage::saw(const abi::Record& record, bool from_log) {
@@ -77,16 +86,21 @@ void Coverage::refresh_signals() {
   }
 }
 
-bool Coverage::in_gap(SymbolId node, int64_t at_ns) const {
+bool Coverage::in_gap(abi::SignalId signal, SymbolId node, int64_t at_ns) const {
   if (gaps_.empty()) return false;
   const auto gap = gaps_.find(node);
   if (gap == gaps_.end()) return false;
-  return std::any_of(gap->second.begin(), gap->second.end(),
-                     [&](const Gap& g) { return g.from_ns <= at_ns && at_ns < g.to_ns; });
+  const auto& listens = pack_->signals[signal].kinds;
+  return std::any_of(gap->second.begin(), gap->second.end(), [&](const Gap& g) {
+    if (at_ns < g.from_ns || at_ns >= g.to_ns) return false;
+    return g.kinds.empty() || std::any_of(g.kinds.begin(), g.kinds.end(), [&](abi::KindId kind) {
+             return std::find(listens.begin(), listens.end(), kind) != listens.end();
+           });
+  });
 }
 
 bool Coverage::observed(abi::SignalId signal, SymbolId node, int64_t at_ns) const {
-  if (in_gap(node, at_ns) || at_ns < pack_->signals[signal].disabled_until_ns) return false;
+  if (in_gap(signal, node, at_ns) || at_ns < pack_->signals[signal].disabled_until_ns) return false;
   if (!exceptions_.empty() && exceptions_[signal].nodes.contains(node)) return false;
   if (all_ || signal_since_[signal] <= at_ns) return true;
   if (logged_.empty()) return false;

@@ -28,12 +28,15 @@ class Coverage {
   void add_log(SymbolId node);
   /// Everything is observed everywhere (tests: what a script does not say did not happen).
   void assume_all() { all_ = true; }
-  void add_gap(SymbolId node, int64_t from_ns, int64_t to_ns);
+  /// The node's sources of these kinds are silent; of all kinds when none is named.
+  void add_gap(SymbolId node, int64_t from_ns, int64_t to_ns, std::vector<abi::KindId> kinds = {});
+  /// What decoders make: the kinds of a node's logs.
+  [[nodiscard]] std::vector<abi::KindId> decoded_kinds() const;
   /// A record of a structured stream; `from_log` records do not count.
   void saw(const abi::Record& record, bool from_log);
 
-  /// Whether the node's sources are declared silent at a time.
-  [[nodiscard]] bool in_gap(SymbolId node, int64_t at_ns) const;
+  /// Whether a source of the node that the signal listens to is declared silent at a time.
+  [[nodiscard]] bool in_gap(abi::SignalId signal, SymbolId node, int64_t at_ns) const;
   [[nodiscard]] bool observed(abi::SignalId signal, SymbolId node, int64_t at_ns) const;
   /// Whether an overlay leaves a firing out: the signal is disabled, or its entity an exception.
   [[nodiscard]] bool left_out(const abi::Firing& firing) const;
@@ -42,6 +45,7 @@ class Coverage {
   struct Gap {
     int64_t from_ns;
     int64_t to_ns;
+    std::vector<abi::KindId> kinds;
   };
   std::shared_ptr<const abi::CompiledPack> pack_;
   bool all_ = false;

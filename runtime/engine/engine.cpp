@@ -123,7 +123,7 @@ void Engine::drop_unobserved_absences() {
     if (!tells_absence_[f.signal] || f.phase != abi::FiringPhase::kTimer) return false;
     if (pack_->entity_kinds[f.entity.kind].keys.front() != "node") return false;
     const auto node = static_cast<SymbolId>(f.entity.values[0]);
-    return coverage_.in_gap(node, f.ts_ns);
+    return coverage_.in_gap(f.signal, node, f.ts_ns);
   });
 }
 

@@ -143,5 +143,46 @@ same "alerts are deterministic" a.ndjson b.ndjson
 expect "a full disk for the alerts is an error" 3 'disk full' "$reflex" run "$data/pack" rules.rfx \
   --events "$data/events.ndjson" -o v3.ndjson --actions /dev/full
 
+# ---- test statements: gap of one source, strict and what covers a firing
+cat >g.rfx <<'RFX'
+pack g 1.0.0
+event a.x { key node: node }
+event b.y { key node: node }
+signal sx on node { e: a.x }
+signal sy on node { e: b.y }
+fault f on node { prior 1e-2 per job }
+f causes sx, sy p 0.9
+incident i on job { opens on sx  settle 30s }
+RFX
+# gap_test NAME EXIT PATTERN BODY
+gap_test() {
+  { cat g.rfx; printf 'test "t" {\n nodes n[1..2]\n job j on n[1..2]\n at 1m: a.x n1\n%s\n}\n' "$4"; } >gt.rfx
+  expect "$1" "$2" "$3" "$reflex" test gt.rfx
+}
+gap_test "another source's gap changes nothing" 0 '1 passed' \
+  ' gap n1 source a.x from 0s to 1h expect verdict i j { top n1 f silent sy }'
+gap_test "the gap of its source makes a signal unobserved" 1 'must be silent evidence' \
+  ' gap n1 source b.y from 0s to 1h expect verdict i j { top n1 f silent sy }'
+gap_test "a gap of logs is none of events" 0 '1 passed' \
+  ' gap n1 source log from 0s to 1h expect verdict i j { top n1 f silent sy }'
+gap_test "a source that is no kind" 2 "did you mean 'b.y'" \
+  ' gap n1 source b.yy from 0s to 1h expect sx on n1'
+gap_test "strict: all covered" 0 '1 passed' ' at 2m: b.y n2 strict expect sx on n1 allow sy on n2'
+gap_test "strict: covered on another node" 1 'no .expect. or .allow. covers it' \
+  ' at 2m: b.y n2 strict expect sx on n1 allow sy on n1'
+gap_test "strict: covered at another time" 1 'no .expect. or .allow. covers it' \
+  ' at 2m: b.y n2 strict expect sx on n1 allow sy on n2 at 3m +- 10s'
+gap_test "late events are kept out" 1 'expected sy on n2; it fired: never' \
+  ' at 2m: b.y n2 late 10m  at 9m: a.x n1 expect sy on n2'
+
+# ---- limits { state }
+sed -e 's/^pack g 1.0.0/pack g 1.0.0 limits { state 2kB }/' -e 's/{ e: a.x }/{ count a.x >= 3 within 1h }/' \
+  g.rfx >small.rfx
+for i in $(seq 1 400); do
+  printf '{"ts":%d,"kind":"a.x","node":"m%d"}\n' $((1767225600000 + i * 1000)) "$i"
+done >many.ndjson
+expect "states beyond the limit go, counted" 0 "keys evicted by the packs' .state. limit" \
+  "$reflex" run small.rfx --events many.ndjson -o s1.ndjson
+
 echo "$passed passed, $failed failed"
 ((failed == 0))
