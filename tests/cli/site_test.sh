@@ -109,6 +109,11 @@ if grep -q '"signal":"t.history.gpu_error"[^}]*"state":"\(fired\|silent\)"' off.
 else
   pass
 fi
+expect "the verdict says why it is not seen" 0 'disabled by overlay off: driver under test' \
+  "$reflex" explain off.ndjson --as full
+expect "why-not says who disabled it" 0 'disabled by overlay off: driver under test' \
+  "$reflex" explain off.ndjson --why-not gpu_error --pack "$data/pack" off.rfx \
+  --events "$data/events.ndjson"
 cat >old.rfx <<'RFX'
 overlay old for t.history { disable signal gpu_eror }
 RFX
