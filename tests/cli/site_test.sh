@@ -8,7 +8,8 @@
 set -u
 
 reflex=$1
-data=$2/tests/data/learn
+root=$2
+data=$root/tests/data/learn
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 3
@@ -179,6 +180,10 @@ gap_test "strict: covered at another time" 1 'no .expect. or .allow. covers it' 
   ' at 2m: b.y n2 strict expect sx on n1 allow sy on n2 at 3m +- 10s'
 gap_test "late events are kept out" 1 'expected sy on n2; it fired: never' \
   ' at 2m: b.y n2 late 10m  at 9m: a.x n1 expect sy on n2'
+
+expect "clauses end to end" 0 ' 0 failed' "$reflex" test "$root/tests/data/language" --matrix
+expect "clauses end to end, interpreter" 0 ' 0 failed' \
+  "$reflex" test "$root/tests/data/language" --backend interp
 
 # ---- limits { state }
 sed -e 's/^pack g 1.0.0/pack g 1.0.0 limits { state 2kB }/' -e 's/{ e: a.x }/{ count a.x >= 3 within 1h }/' \
