@@ -54,6 +54,7 @@ K_ACTION : 'action' ; K_REPEAT : 'repeat' ; K_RESOLVE : 'resolve' ; K_SIGNALS : 
 K_UNTIL : 'until' ; K_REASON : 'reason' ; K_FROM : 'from' ; K_GRACE : 'grace' ;
 K_EXTEND : 'extend' ; K_SET : 'set' ; K_DISABLE : 'disable' ; K_EXCEPT : 'except' ;
 K_ALIAS : 'alias' ; K_KIND : 'kind' ; K_SYNERGY : 'synergy' ;
+K_LIMIT : 'limit' ; K_MODE : 'mode' ;
 
 // ---- keywords: tests
 K_NODES : 'nodes' ; K_JOB : 'job' ; K_WITH : 'with' ; K_TO : 'to' ; K_EVERY : 'every' ;

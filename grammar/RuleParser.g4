@@ -61,11 +61,11 @@ overlayDecl : K_OVERLAY dottedName K_FOR dottedName versionRange?
               LBRACE ( overlayEntry | SEMICOLON )* RBRACE ;
 overlayEntry
   : K_EXTEND K_LIST dottedName listLiteral
-  | K_SET K_PROFILE dottedName identifier ASSIGN expr
+  | K_SET K_PROFILE dottedName profileItem
   | K_DISABLE K_SIGNAL dottedName ( K_REASON STRING | K_UNTIL ( DATE | STRING ) )*
   | K_EXCEPT dottedName identifier LPAREN identifier ( COMMA identifier )* RPAREN
     LBRACKET ( exceptRow | COMMA )* RBRACKET
-  | K_ALIAS K_KIND dottedName ASSIGN dottedName
+  | K_ALIAS K_KIND ( dottedName | STRING ) ASSIGN dottedName
     ( LBRACE ( assignment | SEMICOLON | COMMA )* RBRACE )?
   ;
 exceptRow : LPAREN sum ( COMMA sum )* RPAREN ;
@@ -156,8 +156,16 @@ incidentItem
   | K_UNEXPLAINED sum
   ;
 verdictRuleDecl : K_RULE dottedName K_ON K_VERDICT identifier K_OF dottedName ( K_WHERE expr )?
-                  LBRACE ruleToken* RBRACE ;
-ruleToken : ~( LBRACE | RBRACE | ERROR_CHAR | UNTERMINATED ) | LBRACE ruleToken* RBRACE ;
+                  LBRACE ( ruleItem | SEMICOLON )* RBRACE ;
+ruleItem
+  : K_SEVERITY expr
+  | K_LABEL identifier ASSIGN expr
+  | K_ANNOTATE identifier ( STRING | RAW_STRING )
+  | K_ACTION identifier LPAREN ( expr ( COMMA expr )* )? RPAREN actionOption*
+  | K_REPEAT K_EVERY sum
+  | K_RESOLVE K_AFTER sum
+  ;
+actionOption : K_LIMIT INT ( K_PER identifier )? K_IN sum | K_MODE identifier ;
 suppressDecl : K_SUPPRESS dottedName LBRACE ( suppressItem | SEMICOLON )* RBRACE ;
 suppressItem
   : K_SIGNALS dottedName ( COMMA dottedName )*
@@ -185,7 +193,7 @@ testStatement
   | K_JOB word K_ON target ( COMMA target )*
     ( ( K_FROM | K_AT ) sum )? ( K_TO sum )?                                       # testJob
   | K_AT sum ( RANGE sum )? ( K_EVERY sum )? COLON testEvent                     # testAt
-  | K_GAP target ( K_SOURCE word )? K_FROM sum K_TO sum                          # testGap
+  | K_GAP target ( K_SOURCE wordPath )? K_FROM sum K_TO sum                          # testGap
   | K_EXPECT K_NO? K_VERDICT ( word target? )?
     ( LBRACE ( verdictClause | SEMICOLON )* RBRACE )?                              # testVerdict
   | K_EXPECT K_NO? wordPath signalPlace                                          # testExpect
@@ -296,6 +304,6 @@ softWord
   | K_STALE_AFTER | K_ALPHA | K_PRIOR | K_SEVERITY | K_REMEDY | K_LAG | K_SCOPE | K_WEIGHT | K_BY
   | K_OPENS | K_SETTLE | K_MERGE | K_CONFIRM | K_UNEXPLAINED | K_VERDICT | K_ANNOTATE | K_ACTION
   | K_REPEAT | K_RESOLVE | K_SIGNALS | K_UNTIL | K_REASON | K_FROM | K_GRACE | K_EXTEND | K_SET
-  | K_DISABLE | K_EXCEPT | K_ALIAS | K_KIND | K_SYNERGY | K_NODES | K_JOB | K_TO | K_LOG | K_SOURCE | K_NO
+  | K_DISABLE | K_EXCEPT | K_ALIAS | K_KIND | K_LIMIT | K_MODE | K_SYNERGY | K_NODES | K_JOB | K_TO | K_LOG | K_SOURCE | K_NO
   | K_BEFORE | K_MISSING | K_SECOND | K_MINUTE | K_HOUR | K_DAY | UNIT
   ;

@@ -372,11 +372,9 @@ struct TestTarget {
 
 struct TestDecl {
   std::string title;
-  struct Table {
-    std::vector<Name> variables;
-    std::vector<std::vector<ExprPtr>> rows;
-  };
-  std::optional<Table> table;
+  /// `test .. for (a, b) in [(..), ..]` is one TestDecl a row: the values stand in place of the
+  /// variables, the title ends with the row ("limit [hw.h100, 88]"), `row` is kept for printing.
+  std::vector<std::pair<Name, ExprPtr>> row;
   struct Nodes {
     TestTarget target;
     Name profile;
@@ -446,12 +444,26 @@ struct TestDecl {
   bool strict = false;
 };
 
-// ---------------------------------------------------------------- later issues, parsed whole
+// ---------------------------------------------------------------- overlays, rules on verdicts, ..
 
+/// One change of an overlay (A4). Which members are set goes by the verb.
 struct OverlayEntry {
-  std::string verb;  // extend, set, disable, except, alias
-  std::vector<Name> names;
-  std::vector<ExprPtr> values;
+  enum class Verb : uint8_t {
+    kExtendList,     // extend list TARGET [ value ]
+    kSetProfile,     // set profile TARGET  param | prior_scale
+    kDisableSignal,  // disable signal TARGET [reason ..] [until ..]
+    kExcept,         // except TARGET what (keys) [ rows ]
+    kAliasKind,      // alias kind what = TARGET { assigns }
+  };
+  Verb verb = Verb::kExtendList;
+  Name target;
+  Name what;                        // the exception; the other name of the kind
+  std::vector<Name> keys;           // except
+  std::vector<ExprPtr> rows;        // except: a kList each
+  ExprPtr value;                    // extend: kList
+  std::optional<ProfileParam> set;  // set
+  std::optional<ProfileDecl::PriorScale> scale;
+  std::vector<DecoderDecl::Assign> assigns;  // alias: field = member (kName) or constant
   std::string reason;
   std::string until;
   Span span;
@@ -462,13 +474,44 @@ struct OverlayDecl {
   std::string range;
   std::vector<OverlayEntry> entries;
 };
+
+/// A piece of a template: literal text, or an expression with a printf format ("" = default).
+struct TemplatePart {
+  std::string text;
+  ExprPtr value;
+  std::string format;
+  Span span;
+};
+/// `rule NAME on verdict v of INCIDENT where .. { .. }` (A10).
 struct VerdictRuleDecl {
   Name name;
   Name variable;
   Name incident;
   ExprPtr where;
-  std::vector<std::string> clauses;  // source text of each clause
-  std::vector<Span> clause_spans;
+  ExprPtr severity;
+  struct Label {
+    Name name;
+    ExprPtr value;
+  };
+  struct Annotation {
+    Name name;
+    std::vector<TemplatePart> parts;
+  };
+  /// `action cordon(v.top.node) limit 3 per rack in 1h mode dry_run`
+  struct Action {
+    Name name;
+    std::vector<ExprPtr> args;
+    int64_t limit = 0;  // 0 = none
+    Name per;           // empty: over all
+    ExprPtr in;
+    Name mode;  // empty: dry_run
+    Span span;
+  };
+  std::vector<Label> labels;
+  std::vector<Annotation> annotations;
+  std::vector<Action> actions;
+  ExprPtr repeat_every;
+  ExprPtr resolve_after;
 };
 struct SuppressDecl {
   Name name;

@@ -71,18 +71,22 @@ std::string form(const EventDecl& e) {
   return f.done();
 }
 
+std::string form(const ProfileParam& param) {
+  Form line("param " + param.name.text);
+  line.word(param.type.name.empty() ? "" : print(param.type)).flag(param.adaptive, ":adaptive");
+  line.expr("value", param.value).expr("within", param.within);
+  if (!param.adaptive_settings.empty()) {
+    line.text("settings", settings(param.adaptive_settings));
+  }
+  return line.done();
+}
+
 std::string form(const ProfileDecl& p) {
   Form f("profile " + p.name.text);
   f.text("extends", p.extends.text).flag(p.abstract_profile, ":abstract");
   f.flag(p.fallback, ":fallback").expr("matches", p.matches);
   for (const ProfileParam& param : p.params) {
-    Form line("param " + param.name.text);
-    line.word(param.type.name.empty() ? "" : print(param.type)).flag(param.adaptive, ":adaptive");
-    line.expr("value", param.value).expr("within", param.within);
-    if (!param.adaptive_settings.empty()) {
-      line.text("settings", settings(param.adaptive_settings));
-    }
-    f.line(line.done());
+    f.line(form(param));
   }
   for (const auto& scale : p.prior_scales) {
     f.line(Form("prior_scale " + scale.fault.text).word(print(*scale.value)).done());
@@ -259,15 +263,8 @@ std::string form(const TestDecl::Expect& e) {
 
 std::string form(const TestDecl& t) {
   Form f("test " + print_string(t.title));
-  if (t.table.has_value()) {
-    f.text("for", names(t.table->variables));
-    for (const auto& row : t.table->rows) {
-      Form line("row");
-      for (const ExprPtr& value : row) {
-        line.word(print(*value));
-      }
-      f.line(line.done());
-    }
+  for (const auto& [variable, value] : t.row) {
+    f.word("(for " + variable.text + " " + print(*value) + ")");
   }
   for (const auto& nodes : t.nodes) {
     Form line("nodes");
@@ -301,25 +298,79 @@ std::string form(const TestDecl& t) {
   return f.expr("shuffle", t.shuffle).flag(t.strict, ":strict").done();
 }
 
+const char* verb(OverlayEntry::Verb verb) {
+  switch (verb) {
+    case OverlayEntry::Verb::kExtendList:
+      return "extend-list";
+    case OverlayEntry::Verb::kSetProfile:
+      return "set-profile";
+    case OverlayEntry::Verb::kDisableSignal:
+      return "disable-signal";
+    case OverlayEntry::Verb::kExcept:
+      return "except";
+    case OverlayEntry::Verb::kAliasKind:
+      return "alias-kind";
+  }
+  return "?";
+}
+
 std::string form(const OverlayDecl& o) {
   Form f("overlay " + o.name.text);
   f.text("for", o.target.text).text("range", o.range);
   for (const OverlayEntry& entry : o.entries) {
-    Form line(entry.verb);
-    line.word(names(entry.names));
-    for (const ExprPtr& value : entry.values) {
-      line.word(print(*value));
+    Form line(verb(entry.verb));
+    line.word(entry.target.text).word(entry.what.text).list("keys", entry.keys);
+    line.expr("value", entry.value);
+    for (const ExprPtr& row : entry.rows) {
+      line.word(print(*row));
+    }
+    if (entry.set.has_value()) {
+      line.word(form(*entry.set));
+    }
+    if (entry.scale.has_value()) {
+      line.word("(prior_scale " + entry.scale->fault.text + " " + print(*entry.scale->value) + ")");
+    }
+    for (const auto& assign : entry.assigns) {
+      line.word("(= " + assign.field.text + " " + print(*assign.value) + ")");
     }
     f.line(line.quoted("reason", entry.reason).text("until", entry.until).done());
   }
   return f.done();
 }
 
+std::string form(const VerdictRuleDecl::Annotation& a) {
+  Form line("annotate " + a.name.text);
+  for (const TemplatePart& part : a.parts) {
+    if (part.value == nullptr) {
+      line.word(print_string(part.text));
+    } else {
+      line.word(Form("of").word(print(*part.value)).quoted("format", part.format).done());
+    }
+  }
+  return line.done();
+}
+
+std::string form(const VerdictRuleDecl::Action& a) {
+  Form line("action " + a.name.text);
+  for (const ExprPtr& arg : a.args) {
+    line.word(print(*arg));
+  }
+  line.text("limit", a.limit == 0 ? "" : std::to_string(a.limit)).text("per", a.per.text);
+  return line.expr("in", a.in).text("mode", a.mode.text).done();
+}
+
 std::string form(const VerdictRuleDecl& r) {
   Form f("rule " + r.name.text);
   f.text("variable", r.variable.text).text("of", r.incident.text).expr("where", r.where);
-  for (const std::string& clause : r.clauses) {
-    f.line(print_string(clause));
+  f.expr("severity", r.severity).expr("repeat", r.repeat_every).expr("resolve", r.resolve_after);
+  for (const auto& label : r.labels) {
+    f.line("(label " + label.name.text + " " + print(*label.value) + ")");
+  }
+  for (const auto& annotation : r.annotations) {
+    f.line(form(annotation));
+  }
+  for (const auto& action : r.actions) {
+    f.line(form(action));
   }
   return f.done();
 }

@@ -44,6 +44,8 @@ ast::ExprPtr Builder::access(Parser::AccessContext* ctx) {
       callee.text += "?";
     }
     e = call(ctx->callArguments(), callee);
+  } else if (auto* value = row_.empty() ? nullptr : bound(path.text)) {
+    e = row_value(value);
   } else {
     e = node(ExprKind::kName, path.span);
     e->text = path.text;

@@ -150,7 +150,7 @@ void Builder::declaration(Parser::DeclarationContext* ctx) {
   } else if (auto* edge_ctx = ctx->edgeDecl()) {
     d.node = edge(edge_ctx);
   } else if (auto* test_ctx = ctx->testDecl()) {
-    d.node = test(test_ctx);
+    return tests(test_ctx, d);
   } else if (auto* overlay_ctx = ctx->overlayDecl()) {
     d.node = overlay(overlay_ctx);
   } else if (auto* rule_ctx = ctx->verdictRuleDecl()) {

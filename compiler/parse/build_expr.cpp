@@ -49,7 +49,22 @@ BinaryOp arithmetic_op(size_t type) {
 
 }  // namespace
 
-ast::Name Builder::name(Rule* ctx) const { return {text(ctx), span(ctx)}; }
+ast::Name Builder::name(Rule* ctx) const {
+  if (row_.empty()) {
+    return {text(ctx), span(ctx)};
+  }
+  auto* value = bound(text(ctx));
+  return {value != nullptr ? word_of(value) : text(ctx), span(ctx)};
+}
+
+/// The word that stands for a variable of a table test where a name can stand.
+std::string Builder::word_of(Parser::SumContext* value) const {
+  std::string word = text(value);
+  if (word.size() >= 2 && word.front() == '"') {
+    word = word.substr(1, word.size() - 2);
+  }
+  return word;
+}
 
 std::vector<ast::Name> Builder::names(const std::vector<Parser::DottedNameContext*>& list) const {
   std::vector<ast::Name> result;

@@ -1,51 +1,14 @@
-// Builder: overlays, rules on verdicts, suppression, maintenance. Parsed whole; a later version of
-// the engine gives them meaning.
-#include <algorithm>
-#include <array>
+// Builder: overlays (A4), suppression, maintenance, cohorts, synergies.
 #include <utility>
 
 #include "compiler/parse/builder.h"
 
 namespace reflex::parse {
-namespace {
 
-/// Words that begin a clause of a rule on verdicts.
-bool begins_rule_clause(size_t type) {
-  static constexpr std::array<size_t, 6> kStarts = {Lexer::K_SEVERITY, Lexer::K_LABEL,
-                                                    Lexer::K_ANNOTATE, Lexer::K_ACTION,
-                                                    Lexer::K_REPEAT,   Lexer::K_RESOLVE};
-  return std::find(kStarts.begin(), kStarts.end(), type) != kStarts.end();
-}
+using Verb = ast::OverlayEntry::Verb;
 
-}  // namespace
-
-ast::OverlayEntry Builder::overlay_entry(Parser::OverlayEntryContext* ctx) {
-  ast::OverlayEntry entry;
-  entry.span = span(ctx);
-  entry.verb = std::string(tokens_.text(ctx->start));
-  entry.names = names(ctx->dottedName());
-  for (auto& word : names(ctx->identifier())) {
-    entry.names.push_back(std::move(word));
-  }
-  if (ctx->listLiteral() != nullptr) {
-    entry.values.push_back(list(ctx->listLiteral()));
-  }
-  if (ctx->expr() != nullptr) {
-    entry.values.push_back(expr(ctx->expr()));
-  }
-  for (auto* row : ctx->exceptRow()) {
-    auto values = node(ast::ExprKind::kList, span(row));
-    for (auto* value : row->sum()) {
-      values->args.push_back(sum(value));
-    }
-    entry.values.push_back(finish(std::move(values)));
-  }
-  for (auto* given : ctx->assignment()) {
-    ast::DecoderDecl::Assign assign = assignment(given);
-    entry.names.push_back(std::move(assign.field));
-    entry.values.push_back(std::move(assign.value));
-  }
-  // `reason "x" until 2026-12-01`, in any order: the value follows its keyword.
+/// `reason "x" until 2026-12-01`, in any order: the value follows its keyword.
+void Builder::reason_until(Parser::OverlayEntryContext* ctx, ast::OverlayEntry& entry) {
   for (size_t i = 0; i + 1 < ctx->children.size(); ++i) {
     auto* word = dynamic_cast<antlr4::tree::TerminalNode*>(ctx->children[i]);
     auto* value = dynamic_cast<antlr4::tree::TerminalNode*>(ctx->children[i + 1]);
@@ -54,10 +17,64 @@ ast::OverlayEntry Builder::overlay_entry(Parser::OverlayEntryContext* ctx) {
     }
     antlr4::Token* token = value->getSymbol();
     if (word->getSymbol()->getType() == Lexer::K_REASON) {
+      once(!entry.reason.empty(), ctx, "reason");
       entry.reason = string_value(token);
     } else if (word->getSymbol()->getType() == Lexer::K_UNTIL) {
+      once(!entry.until.empty(), ctx, "until");
       entry.until =
           token->getType() == Lexer::DATE ? std::string(tokens_.text(token)) : string_value(token);
+    }
+  }
+}
+
+void Builder::except_entry(Parser::OverlayEntryContext* ctx, ast::OverlayEntry& entry) {
+  auto words = names(ctx->identifier());
+  entry.what = words.front();
+  entry.keys.assign(words.begin() + 1, words.end());
+  for (auto* row : ctx->exceptRow()) {
+    auto values = node(ast::ExprKind::kList, span(row));
+    for (auto* value : row->sum()) {
+      values->args.push_back(sum(value));
+    }
+    if (values->args.size() != entry.keys.size()) {
+      error(values->span, "the row has " + std::to_string(values->args.size()) + " values for " +
+                              std::to_string(entry.keys.size()) + " keys",
+            "write one value for each key");
+    }
+    entry.rows.push_back(finish(std::move(values)));
+  }
+}
+
+ast::OverlayEntry Builder::overlay_entry(Parser::OverlayEntryContext* ctx) {
+  ast::OverlayEntry entry;
+  entry.span = span(ctx);
+  const auto dotted = ctx->dottedName();
+  entry.target = name(dotted.back());
+  if (ctx->K_EXTEND() != nullptr) {
+    entry.verb = Verb::kExtendList;
+    entry.value = list(ctx->listLiteral());
+  } else if (ctx->K_SET() != nullptr) {
+    entry.verb = Verb::kSetProfile;
+    auto* item = ctx->profileItem();
+    if (item->K_PRIOR_SCALE() != nullptr) {
+      entry.scale = {name(item->dottedName()), sum(item->sum(0))};
+    } else {
+      entry.set = profile_param(item);
+    }
+  } else if (ctx->K_DISABLE() != nullptr) {
+    entry.verb = Verb::kDisableSignal;
+    reason_until(ctx, entry);
+  } else if (ctx->K_EXCEPT() != nullptr) {
+    entry.verb = Verb::kExcept;
+    except_entry(ctx, entry);
+  } else {
+    entry.verb = Verb::kAliasKind;
+    entry.what = dotted.size() > 1
+                     ? name(dotted.front())
+                     : ast::Name{string_value(ctx->STRING(0)->getSymbol()),
+                                 tokens_.span(ctx->STRING(0)->getSymbol())};
+    for (auto* given : ctx->assignment()) {
+      entry.assigns.push_back(assignment(given));
     }
   }
   return entry;
@@ -72,37 +89,6 @@ ast::OverlayDecl Builder::overlay(Parser::OverlayDeclContext* ctx) {
     o.entries.push_back(overlay_entry(entry));
   }
   return o;
-}
-
-ast::VerdictRuleDecl Builder::verdict_rule(Parser::VerdictRuleDeclContext* ctx) {
-  ast::VerdictRuleDecl r;
-  r.name = name(ctx->dottedName(0));
-  r.variable = name(ctx->identifier());
-  r.incident = name(ctx->dottedName(1));
-  r.where = ctx->expr() != nullptr ? expr(ctx->expr()) : nullptr;
-  // The body is kept as text: one entry per clause, a clause begins with its keyword.
-  const size_t begin = tokens_.position_of(ctx->LBRACE()->getSymbol()->getTokenIndex()) + 1;
-  const size_t end = tokens_.position_of(ctx->RBRACE()->getSymbol()->getTokenIndex());
-  size_t depth = 0;
-  for (size_t i = begin; i < end; ++i) {
-    const size_t type = tokens_.type(i);
-    const size_t before = tokens_.type(i - 1);
-    const bool inside = depth > 0 || before == Lexer::DOT || before == Lexer::ASSIGN;
-    if (r.clause_spans.empty() || (begins_rule_clause(type) && !inside)) {
-      r.clause_spans.push_back(tokens_.span(tokens_.at(i)));
-    }
-    r.clause_spans.back() = source::cover(r.clause_spans.back(), tokens_.span(tokens_.at(i)));
-    if (type == Lexer::LPAREN || type == Lexer::LBRACE || type == Lexer::LBRACKET) {
-      ++depth;
-    } else if ((type == Lexer::RPAREN || type == Lexer::RBRACE || type == Lexer::RBRACKET) &&
-               depth > 0) {
-      --depth;
-    }
-  }
-  for (const source::Span& clause : r.clause_spans) {
-    r.clauses.emplace_back(tokens_.text(clause));
-  }
-  return r;
 }
 
 ast::SuppressDecl Builder::suppress(Parser::SuppressDeclContext* ctx) {

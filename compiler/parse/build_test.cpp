@@ -25,6 +25,12 @@ ast::TestTarget Builder::target(Rule* ctx) {
     parts = clause->targetPart();
   }
   t.base = base_string != nullptr ? string_value(base_string->getSymbol()) : text(base);
+  if (base_string == nullptr && !row_.empty()) {
+    if (auto* value = bound(t.base)) {
+      t.base = word_of(value);
+      t.text = t.base;
+    }
+  }
   if (bounds.size() == 2) {
     t.ranged = true;
     t.lo = integer(bounds[0]->getSymbol());
@@ -88,8 +94,8 @@ void Builder::test_job(ast::TestDecl& t, Parser::TestJobContext* ctx) {
 void Builder::test_gap(ast::TestDecl& t, Parser::TestGapContext* ctx) {
   ast::TestDecl::Gap gap;
   gap.target = target(ctx->target());
-  if (ctx->word() != nullptr) {
-    gap.source = name(ctx->word());
+  if (ctx->wordPath() != nullptr) {
+    gap.source = name(ctx->wordPath());
   }
   gap.from = sum(ctx->sum(0));
   gap.to = sum(ctx->sum(1));
@@ -185,25 +191,59 @@ void Builder::test_statement(ast::TestDecl& t, Parser::TestStatementContext* ctx
   }
 }
 
-ast::TestDecl Builder::test(Parser::TestDeclContext* ctx) {
+ast::ExprPtr Builder::row_value(Parser::SumContext* value) {
+  // Values are written outside of the body: a variable of the row is none here.
+  auto row = std::exchange(row_, {});
+  ast::ExprPtr e = sum(value);
+  row_ = std::move(row);
+  return e;
+}
+
+void Builder::bind_row(Parser::TestTableContext* table, size_t row, ast::TestDecl& into) {
+  const auto variables = names(table->identifier());
+  const auto values = table->testRow(row)->sum();
+  std::string shown;
+  for (size_t i = 0; i < values.size() && i < variables.size(); ++i) {
+    into.row.emplace_back(variables[i], sum(values[i]));
+    shown += (i == 0 ? "" : ", ") + word_of(values[i]);
+  }
+  into.title += " [" + shown + "]";
+  for (size_t i = 0; i < values.size() && i < variables.size(); ++i) {
+    row_[variables[i].text] = values[i];
+  }
+}
+
+void Builder::tests(Parser::TestDeclContext* ctx, const ast::Decl& head) {
+  const auto add = [&](ast::TestDecl t) {
+    ast::Decl d;
+    d.exported = head.exported;
+    d.span = head.span;
+    d.node = test_body(ctx, std::move(t));
+    module_.decls.push_back(std::move(d));
+  };
   ast::TestDecl t;
   t.title = string_value(ctx->STRING()->getSymbol());
-  if (auto* table = ctx->testTable()) {
-    ast::TestDecl::Table rows;
-    rows.variables = names(table->identifier());
-    for (auto* given : table->testRow()) {
-      std::vector<ast::ExprPtr> row;
-      for (auto* value : given->sum()) {
-        row.push_back(sum(value));
-      }
-      if (row.size() != rows.variables.size()) {
-        error(span(given), "the row has " + std::to_string(row.size()) + " values for " +
-                               std::to_string(rows.variables.size()) + " variables");
-      }
-      rows.rows.push_back(std::move(row));
-    }
-    t.table = std::move(rows);
+  auto* table = ctx->testTable();
+  if (table == nullptr) {
+    return add(std::move(t));
   }
+  const size_t before = sink_.error_count();
+  for (auto* row : table->testRow()) {
+    if (row->sum().size() == table->identifier().size()) continue;
+    error(span(row), "the row has " + std::to_string(row->sum().size()) + " values for " +
+                         std::to_string(table->identifier().size()) + " variables");
+  }
+  // A mistake of the body would be reported once a row.
+  for (size_t row = 0; row < table->testRow().size() && sink_.error_count() == before; ++row) {
+    ast::TestDecl one;
+    one.title = t.title;
+    bind_row(table, row, one);
+    add(std::move(one));
+    row_.clear();
+  }
+}
+
+ast::TestDecl Builder::test_body(Parser::TestDeclContext* ctx, ast::TestDecl t) {
   const auto statements = ctx->testStatement();
   for (auto* statement : statements) {
     test_statement(t, statement);

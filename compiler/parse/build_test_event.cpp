@@ -74,6 +74,11 @@ ast::ExprPtr Builder::target_value(Parser::TargetContext* ctx) {
     error(span(ctx), "a field takes a value, not a target", "targets stand before the fields");
     return node(ExprKind::kError, span(ctx));
   }
+  if (ctx->STRING() == nullptr && ctx->RANGE() == nullptr && !row_.empty()) {
+    if (auto* value = bound(text(ctx))) {
+      return row_value(value);
+    }
+  }
   ast::TestTarget t = target(ctx);
   if (t.ranged) {
     auto list_of_names = node(ExprKind::kList, t.span);
@@ -132,7 +137,9 @@ void Builder::event_items(const ast::TestDecl& t, ast::TestDecl::Event& e,
             "write '" + text(field) + "' and its value");
       return;
     }
-    e.fields.emplace_back(name(field->wordPath()), item_value(items[i + 1]));
+    // A field keeps its name, even where a variable of the row is called so.
+    ast::Name field_name{text(field->wordPath()), span(field->wordPath())};
+    e.fields.emplace_back(std::move(field_name), item_value(items[i + 1]));
   }
 }
 

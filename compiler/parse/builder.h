@@ -5,6 +5,7 @@
 // functions are split over build_*.cpp by concern.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,7 @@ class Builder {
   source::Span span(Rule* ctx) const { return tokens_.span(ctx->start, ctx->stop); }
   std::string text(Rule* ctx) const { return tokens_.joined(ctx->start, ctx->stop); }
   ast::Name name(Rule* ctx) const;
+  std::string word_of(Parser::SumContext* value) const;
   std::vector<ast::Name> names(const std::vector<Parser::DottedNameContext*>& list) const;
   std::vector<ast::Name> names(const std::vector<Parser::IdentifierContext*>& list) const;
   std::string token_text(antlr4::tree::TerminalNode* node) const;
@@ -105,17 +107,30 @@ class Builder {
   void edge_option(ast::CausesDecl& c, Parser::EdgeOptionContext* ctx);
   ast::IncidentDecl incident(Parser::IncidentDeclContext* ctx);
 
-  // ---- overlays, verdict rules, suppression, maintenance (build_later.cpp)
+  // ---- rules on verdicts (build_rule.cpp)
+  ast::VerdictRuleDecl verdict_rule(Parser::VerdictRuleDeclContext* ctx);
+  void rule_item(ast::VerdictRuleDecl& r, Parser::RuleItemContext* ctx);
+  ast::VerdictRuleDecl::Action rule_action(Parser::RuleItemContext* ctx);
+  std::vector<ast::TemplatePart> template_parts(antlr4::Token* token);
+  ast::TemplatePart template_field(source::Span at);
+  ast::ExprPtr template_expr(source::Span at);
+
+  // ---- overlays, suppression, maintenance (build_later.cpp)
   ast::OverlayDecl overlay(Parser::OverlayDeclContext* ctx);
   ast::OverlayEntry overlay_entry(Parser::OverlayEntryContext* ctx);
-  ast::VerdictRuleDecl verdict_rule(Parser::VerdictRuleDeclContext* ctx);
+  void except_entry(Parser::OverlayEntryContext* ctx, ast::OverlayEntry& entry);
+  void reason_until(Parser::OverlayEntryContext* ctx, ast::OverlayEntry& entry);
   ast::SuppressDecl suppress(Parser::SuppressDeclContext* ctx);
   ast::BaselineDecl baseline(Parser::BaselineDeclContext* ctx);
   ast::MaintenanceDecl maintenance(Parser::MaintenanceDeclContext* ctx);
   ast::SynergyDecl synergy(Parser::SynergyDeclContext* ctx);
 
   // ---- tests (build_test.cpp, build_test_event.cpp)
-  ast::TestDecl test(Parser::TestDeclContext* ctx);
+  /// One declaration, or for a table one a row.
+  void tests(Parser::TestDeclContext* ctx, const ast::Decl& head);
+  ast::ExprPtr row_value(Parser::SumContext* value);
+  void bind_row(Parser::TestTableContext* table, size_t row, ast::TestDecl& into);
+  ast::TestDecl test_body(Parser::TestDeclContext* ctx, ast::TestDecl t);
   void test_statement(ast::TestDecl& t, Parser::TestStatementContext* ctx);
   void test_nodes(ast::TestDecl& t, Parser::TestNodesContext* ctx);
   void test_job(ast::TestDecl& t, Parser::TestJobContext* ctx);
@@ -131,9 +146,16 @@ class Builder {
   ast::ExprPtr target_value(Parser::TargetContext* ctx);
   ast::ExprPtr number_value(Parser::TestNumberContext* ctx);
 
+  /// The value that the running row of a table test gives to a variable; null: none.
+  Parser::SumContext* bound(const std::string& variable) const {
+    const auto it = row_.find(variable);
+    return it == row_.end() ? nullptr : it->second;
+  }
+
   Tokens& tokens_;
   diag::Sink& sink_;
   ast::Module& module_;
+  std::map<std::string, Parser::SumContext*> row_;
 };
 
 }  // namespace reflex::parse

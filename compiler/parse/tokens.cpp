@@ -16,17 +16,33 @@ bool is_ascii(std::string_view text) {
 Tokens::Tokens(const source::SourceMap& map, source::FileId file)
     : file_(file),
       text_(map.text(file)),
+      end_(static_cast<uint32_t>(text_.size())),
       input_(std::string(text_)),
       lexer_(&input_),
       stream_(&lexer_) {
+  fill(text_);
+}
+
+Tokens::Tokens(const Tokens& outer, source::Span part)
+    : file_(outer.file_),
+      text_(outer.text_),
+      base_(part.begin),
+      end_(part.end),
+      input_(std::string(outer.text(part))),
+      lexer_(&input_),
+      stream_(&lexer_) {
+  fill(outer.text(part));
+}
+
+void Tokens::fill(std::string_view part) {
   lexer_.removeErrorListeners();  // ERROR_CHAR makes lexer errors impossible
-  if (!is_ascii(text_)) {
-    for (uint32_t i = 0; i < text_.size(); ++i) {
-      if ((static_cast<unsigned char>(text_[i]) & 0xC0u) != 0x80u) {
+  if (!is_ascii(part)) {
+    for (uint32_t i = 0; i < part.size(); ++i) {
+      if ((static_cast<unsigned char>(part[i]) & 0xC0u) != 0x80u) {
         bytes_.push_back(i);
       }
     }
-    bytes_.push_back(static_cast<uint32_t>(text_.size()));
+    bytes_.push_back(static_cast<uint32_t>(part.size()));
   }
   stream_.fill();
   const auto all = stream_.getTokens();
@@ -41,15 +57,14 @@ Tokens::Tokens(const source::SourceMap& map, source::FileId file)
 
 uint32_t Tokens::byte_of(size_t code_point) const {
   if (bytes_.empty()) {
-    return static_cast<uint32_t>(std::min(code_point, text_.size()));
+    return static_cast<uint32_t>(std::min<size_t>(base_ + code_point, end_));
   }
-  return bytes_[std::min(code_point, bytes_.size() - 1)];
+  return base_ + bytes_[std::min(code_point, bytes_.size() - 1)];
 }
 
 source::Span Tokens::span(const antlr4::Token* token) const {
   if (token->getType() == antlr4::Token::EOF) {
-    const auto end = static_cast<uint32_t>(text_.size());
-    return {file_, end, end};
+    return {file_, end_, end_};
   }
   return {file_, byte_of(token->getStartIndex()), byte_of(token->getStopIndex() + 1)};
 }

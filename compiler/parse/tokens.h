@@ -24,6 +24,8 @@ class Tokens {
  public:
   /// Throws what ANTLR throws; the text must be valid UTF-8.
   Tokens(const source::SourceMap& map, source::FileId file);
+  /// A part of the text of another one, lexed anew (an expression inside a string).
+  Tokens(const Tokens& outer, source::Span part);
 
   [[nodiscard]] size_t size() const { return visible_.size(); }
   [[nodiscard]] antlr4::Token* at(size_t position) const { return visible_[position]; }
@@ -46,16 +48,19 @@ class Tokens {
   [[nodiscard]] antlr4::CommonTokenStream& stream() { return stream_; }
 
  private:
+  void fill(std::string_view part);
   [[nodiscard]] uint32_t byte_of(size_t code_point) const;
 
   source::FileId file_;
   std::string_view text_;
+  uint32_t base_ = 0;  // where the lexed part begins
+  uint32_t end_ = 0;
   antlr4::ANTLRInputStream input_;
   Lexer lexer_;
   antlr4::CommonTokenStream stream_;
   std::vector<antlr4::Token*> visible_;
   std::vector<size_t> positions_;
-  std::vector<uint32_t> bytes_;  // empty for ASCII
+  std::vector<uint32_t> bytes_;  // of the part; empty for ASCII
 };
 
 /// Size, UTF-8, NUL, double BOM: one diagnostic at most. False: do not lex.

@@ -308,9 +308,24 @@ NodePtr unknown_function(State& s, const Env& env, const Expr& e) {
   return poison(e.span);
 }
 
+/// `count(v.others)` in a rule on verdicts: how many the verdict lists.
+NodePtr count_of_verdict(State& s, const Env& env, const Expr& e) {
+  const NodePtr n = check_expr(s, env, *e.args[0]);
+  if (is_error(n)) return n;
+  if (n->type.scalar != Scalar::kArray) {
+    auto& d = s.report(Id::kTypeMismatch, e.span, "count(..) needs a list, this is a " +
+                                                      to_text(s, n->type));
+    d.help = "the lists of a verdict are `culprits` and `others`";
+    return poison(e.span);
+  }
+  return make(Op::kArrayCount, int_type(), {n}, e.span);
+}
+
 }  // namespace
 
 NodePtr check_call(State& s, const Env& env, const Expr& e) {
+  const bool of_verdict = env.record_kind != kNone32 && env.record_kind == s.verdict_kind;
+  if (of_verdict && e.text == "count" && e.args.size() == 1) return count_of_verdict(s, env, e);
   if (env.constant_only && e.text != "min" && e.text != "max" && e.text != "abs") {
     s.report(Id::kNotConstant, e.span, "'" + e.text + "(..)' is not a constant");
     return poison(e.span);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/sema/overlay.h"
 #include "compiler/sema/phases.h"
 
 namespace reflex::sema {
@@ -75,38 +76,62 @@ void check_cause(State& s, uint32_t index) {
   s.pack.causes[index] = std::move(plan);
 }
 
-/// `prior_scale FAULT = x` of the profiles, inherited like parameters.
-void check_prior_scales(State& s) {
-  std::map<uint32_t, std::map<abi::ClassId, double>> stated;
-  for (abi::ClassId c = 0; c < s.profiles.size(); ++c) {
-    const ast::ProfileDecl* d = s.profiles[c];
-    if (d == nullptr) continue;
-    for (const auto& scale : d->prior_scales) {
-      // Profiles are visible everywhere and name faults of any pack.
-      std::vector<uint32_t> named;
-      std::vector<std::string> names;
-      for (const Symbol& symbol : s.cause_names.symbols) {
-        names.push_back(symbol.name);
-        const bool full = s.full_name(symbol.pack, symbol.name) == scale.fault.text;
-        if (symbol.name == scale.fault.text || full) named.push_back(symbol.index);
-      }
-      const auto v = constant_number(s, 0, *scale.value, "the scale");
-      // Hardware profiles are used with any choice of packs: a fault may simply not be loaded.
-      if (named.empty() && !names.empty()) {
-        const auto near = diag::did_you_mean(scale.fault.text, names);
-        if (near) {
-          auto& diag =
-              s.report(Id::kUnknownCause, scale.fault.span, "no fault '" + scale.fault.text + "'");
-          diag.help = "did you mean '" + *near + "'?";
-        }
-      }
-      if (v && *v <= 0) {
-        s.report(Id::kBadInterval, scale.value->span, "the scale must be above 0");
-      } else if (v) {
-        for (const uint32_t cause : named) stated[cause][c] = *v;
-      }
+using Scales = std::map<uint32_t, std::map<abi::ClassId, double>>;  // [CauseId]
+
+/// True when it names a fault that is loaded and the number is good.
+bool read_prior_scale(State& s, const ast::ProfileDecl::PriorScale& scale, abi::ClassId c,
+                      Scales& stated) {
+  // Profiles are visible everywhere and name faults of any pack.
+  std::vector<uint32_t> named;
+  std::vector<std::string> names;
+  for (const Symbol& symbol : s.cause_names.symbols) {
+    names.push_back(symbol.name);
+    const bool full = s.full_name(symbol.pack, symbol.name) == scale.fault.text;
+    if (symbol.name == scale.fault.text || full) named.push_back(symbol.index);
+  }
+  const auto v = constant_number(s, 0, *scale.value, "the scale");
+  // Hardware profiles are used with any choice of packs: a fault may simply not be loaded.
+  if (named.empty() && !names.empty()) {
+    const auto near = diag::did_you_mean(scale.fault.text, names);
+    if (near) {
+      auto& diag =
+          s.report(Id::kUnknownCause, scale.fault.span, "no fault '" + scale.fault.text + "'");
+      diag.help = "did you mean '" + *near + "'?";
     }
   }
+  if (v && *v <= 0) {
+    s.report(Id::kBadInterval, scale.value->span, "the scale must be above 0");
+  } else if (v) {
+    for (const uint32_t cause : named) stated[cause][c] = *v;
+  }
+  return v && *v > 0 && !named.empty();
+}
+
+void read_overlay_scales(State& s, Scales& stated) {
+  for_each_entry(
+      s, ast::OverlayEntry::Verb::kSetProfile,
+      [&](const OverlayUse& use, const ast::OverlayEntry& e) {
+        const auto c = find(s, s.profile_names, use.target, e.target.text);
+        if (!c || !e.scale) return;  // an unknown profile is reported with the parameters
+        const std::string what =
+            "profile " + e.target.text + " prior_scale " + e.scale->fault.text;
+        if (!claim(s, what, e.scale->fault.span)) return;
+        if (!read_prior_scale(s, *e.scale, static_cast<abi::ClassId>(*c), stated)) return;
+        const Span v = e.scale->value->span;
+        note_change(s, use, e.scale->fault.span,
+                    what + " = " +
+                        std::string(s.in.sources.text(v.file).substr(v.begin, v.end - v.begin)));
+      });
+}
+
+/// `prior_scale FAULT = x` of the profiles, inherited like parameters.
+void check_prior_scales(State& s) {
+  Scales stated;
+  for (abi::ClassId c = 0; c < s.profiles.size(); ++c) {
+    if (s.profiles[c] == nullptr) continue;
+    for (const auto& scale : s.profiles[c]->prior_scales) read_prior_scale(s, scale, c, stated);
+  }
+  read_overlay_scales(s, stated);
   for (const auto& [cause, values] : stated) {
     std::vector<double> scales(s.pack.classes.size(), 1.0);
     for (abi::ClassId c = 0; c < scales.size(); ++c) {

@@ -53,7 +53,42 @@ NodePtr check_string(State& s, const Expr& e, const Type* expected) {
   return load(Op::kConstText, intern_text(s, e.text), t, e.span);
 }
 
+/// `wait_of[e.code]`: the value that the map has for the key; unknown when it has none.
+NodePtr map_value(State& s, const Env& env, const ListInfo& map, const Expr& e) {
+  const NodePtr x = check_expr(s, env, *e.args[1], &map.element);
+  if (is_error(x) || map.element.scalar == Scalar::kError) return poison(e.span);
+  Type type = map.value_type;
+  type.optional = true;
+  std::vector<NodePtr> values;
+  for (const ListInfo::Pair& pair : map.pairs) {
+    const NodePtr same = compare(s, ast::BinaryOp::kEq, x, pair.key, e.args[1]->span);
+    if (is_error(same)) return poison(e.span);
+    const NodePtr none = load(Op::kUnknown, 0, type, e.span);
+    values.push_back(make(Op::kSelect, type, {same, retype(pair.value, type), none}, e.span));
+  }
+  if (values.empty()) return load(Op::kUnknown, 0, type, e.span);
+  // Balanced, so that a long map does not make a deep tree. At most one of them is known.
+  while (values.size() > 1) {
+    std::vector<NodePtr> half;
+    for (size_t i = 0; i + 1 < values.size(); i += 2) {
+      half.push_back(make(Op::kCoalesce, type, {values[i], values[i + 1]}, e.span));
+    }
+    if (values.size() % 2 == 1) half.push_back(values.back());
+    values = std::move(half);
+  }
+  return values[0];
+}
+
+/// The map that `name[..]` reads, when the name is one.
+std::optional<uint32_t> map_named(State& s, const Env& env, const Expr& name) {
+  if (name.kind != ExprKind::kName || !find(s, s.list_names, env.pack, name.text)) return {};
+  const auto index =
+      resolve(s, s.list_names, env.pack, {name.text, name.span}, Id::kUnknownList);
+  return index && s.lists[*index].is_map ? index : std::nullopt;
+}
+
 NodePtr check_index(State& s, const Env& env, const Expr& e) {
+  if (const auto map = map_named(s, env, *e.args[0])) return map_value(s, env, s.lists[*map], e);
   const NodePtr array = check_expr(s, env, *e.args[0]);
   if (is_error(array)) return poison(e.span);
   if (array->type.scalar != Scalar::kArray) {

@@ -49,9 +49,6 @@ void check_feature(State& s, uint32_t index) {
   FeatureInfo& info = s.features[index];
   const ast::FeatureDecl& d = *info.decl;
   const auto entity = resolve_entity(s, info.pack, d.on);
-  if (!d.was.empty()) {
-    s.report(Id::kLaterVersion, d.was.span, "`was` belongs to a later version of the engine");
-  }
   if (!entity || !d.value) return;
   Env env;
   env.pack = info.pack;

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <limits>
 
+#include "compiler/sema/overlay.h"
 #include "compiler/sema/phases.h"
 
 namespace reflex::sema {
@@ -101,6 +102,100 @@ abi::Type inferred_type(State& s, const ListInfo& list, const Env& env) {
   return first->type;
 }
 
+/// `key: value` of a map; a key that stands twice is a mistake, whoever wrote it.
+void add_pair(State& s, ListInfo& list, const Env& env, const ast::Expr& e,
+              const FieldRange& range) {
+  if (e.kind != ast::ExprKind::kPair) {
+    s.report(Id::kTypeMismatch, e.span, "an element of a map is written key: value");
+    return;
+  }
+  NodePtr key = check_expr(s, env, *e.args[0], &list.element);
+  NodePtr value = check_expr(s, env, *e.args[1], &list.value_type);
+  if (is_error(key) || is_error(value)) return;
+  if (value->op == ir::Op::kConstText) {
+    value = symbol_constant(s, literal_text(s, value), list.value_type, value->span);
+  } else if (list.value_type.scalar != Scalar::kEnum && list.value_type.scalar != Scalar::kEntity) {
+    value = coerce(s, value, list.value_type, "the map's value type");
+  }
+  if (is_error(value)) return;
+  const size_t before = list.ints.size() + list.reals.size() + list.texts.size();
+  add_element(s, list, key, range);
+  if (list.ints.size() + list.reals.size() + list.texts.size() == before) return;  // reported
+  if (list.element.scalar != Scalar::kString && key->op == ir::Op::kConstText) {
+    key = symbol_constant(s, literal_text(s, key), list.element, key->span);
+  } else if (list.element.scalar != Scalar::kString) {
+    key = coerce(s, key, list.element, "the map's key type");
+  }
+  for (const ListInfo::Pair& other : list.pairs) {
+    const bool same = other.key->imm == key->imm && other.key->index == key->index;
+    if (!same) continue;
+    auto& d = s.report(Id::kDuplicateName, e.args[0]->span, "the key stands twice in the map");
+    d.notes.push_back({other.key->span, "first written here"});
+    return;
+  }
+  list.pairs.push_back({key, value});
+}
+
+void add_elements(State& s, ListInfo& list, const Env& env, const ast::Expr& value,
+                  const FieldRange& range) {
+  for (const auto& element : value.args) {
+    if (list.is_map) {
+      add_pair(s, list, env, *element, range);
+      continue;
+    }
+    if (element->kind == ast::ExprKind::kPair) {
+      auto& d = s.report(Id::kTypeMismatch, element->span, "a set has no keys with values");
+      d.help = "declare it as map<key type, value type>";
+      continue;
+    }
+    if (element->kind == ast::ExprKind::kRange && list.element.scalar == Scalar::kInt) {
+      const auto lo = constant_count(s, env.pack, *element->args[0], "a range", range.lo, range.hi);
+      const auto hi = constant_count(s, env.pack, *element->args[1], "a range", range.lo, range.hi);
+      // Why: a list is stored as its members; a wider range is a comparison, not a list.
+      if (lo && hi && (*hi < *lo || *hi - *lo > 65535)) {
+        s.report(Id::kBadInterval, element->span, "the range is empty or too wide for a list");
+      } else if (lo && hi) {
+        for (int64_t v = *lo; v <= *hi; ++v) list.ints.push_back(v);
+      }
+      continue;
+    }
+    add_element(s, list, check_expr(s, env, *element, &list.element), range);
+  }
+}
+
+void sort_members(ListInfo& list) {
+  std::sort(list.ints.begin(), list.ints.end());
+  list.ints.erase(std::unique(list.ints.begin(), list.ints.end()), list.ints.end());
+}
+
+/// `map<K, V>`: both types; false after a report.
+bool map_types(State& s, ListInfo& list, FieldRange* range) {
+  const ast::TypeRef& type = list.decl->type;
+  if (type.element == nullptr || type.more.size() != 1) {
+    auto& d = s.report(Id::kUnknownType, type.span, "a map has a key type and a value type");
+    d.help = "write: map<u16, duration>";
+    return false;
+  }
+  if (!list.decl->from_file.empty()) {
+    s.report(Id::kNotHere, list.decl->name.span, "a map is written in place, not read from a file");
+    return false;
+  }
+  const auto key = resolve_type(s, *type.element, range);
+  const auto value = resolve_type(s, type.more[0], nullptr);
+  if (!key || !value) return false;
+  const abi::SlotForm form = abi::slot_form(*value);
+  if (form == abi::SlotForm::kText || form == abi::SlotForm::kArray) {
+    auto& d = s.report(Id::kTypeMismatch, type.more[0].span,
+                       "a map cannot hold a " + to_text(s, *value));
+    d.help = "for text of a small vocabulary write: word";
+    return false;
+  }
+  list.is_map = true;
+  list.element = *key;
+  list.value_type = *value;
+  return true;
+}
+
 void fill_list(State& s, ListInfo& list) {
   const ast::ListDecl& d = *list.decl;
   Env env;
@@ -108,15 +203,13 @@ void fill_list(State& s, ListInfo& list) {
   env.constant_only = true;
   FieldRange range{std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max(), {}};
   if (d.type.name == "map") {
-    s.report(Id::kLaterVersion, d.type.span, "map lists belong to a later version of the engine");
-    return;
-  }
-  if (d.type.name == "set" && d.type.element) {
+    if (!map_types(s, list, &range)) return;
+  } else if (d.type.name == "set" && d.type.element) {
     const auto type = resolve_type(s, *d.type.element, &range);
     if (!type) return;
     list.element = *type;
   } else if (!d.type.name.empty()) {
-    auto& diag = s.report(Id::kUnknownType, d.type.span, "a list is a set<..>");
+    auto& diag = s.report(Id::kUnknownType, d.type.span, "a list is a set<..> or a map<..>");
     diag.help = "write: set<" + d.type.name + ">";
     return;
   } else {
@@ -134,25 +227,27 @@ void fill_list(State& s, ListInfo& list) {
     }
     read_csv(s, list, *text, range);
   } else if (d.value) {
-    for (const auto& element : d.value->args) {
-      if (element->kind == ast::ExprKind::kRange && list.element.scalar == Scalar::kInt) {
-        const auto lo =
-            constant_count(s, list.pack, *element->args[0], "a range", range.lo, range.hi);
-        const auto hi =
-            constant_count(s, list.pack, *element->args[1], "a range", range.lo, range.hi);
-        // Why: a list is stored as its members; a wider range is a comparison, not a list.
-        if (lo && hi && (*hi < *lo || *hi - *lo > 65535)) {
-          s.report(Id::kBadInterval, element->span, "the range is empty or too wide for a list");
-        } else if (lo && hi) {
-          for (int64_t v = *lo; v <= *hi; ++v) list.ints.push_back(v);
-        }
-        continue;
-      }
-      add_element(s, list, check_expr(s, env, *element, &list.element), range);
-    }
+    add_elements(s, list, env, *d.value, range);
   }
-  std::sort(list.ints.begin(), list.ints.end());
-  list.ints.erase(std::unique(list.ints.begin(), list.ints.end()), list.ints.end());
+  list.range = range;
+  sort_members(list);
+}
+
+void extend_list(State& s, const OverlayUse& use, const ast::OverlayEntry& e) {
+  const auto index = resolve(s, s.list_names, use.target, e.target, Id::kUnknownList);
+  if (!index || s.lists[*index].element.scalar == Scalar::kError) return;
+  ListInfo& list = s.lists[*index];
+  Env env;
+  env.pack = use.target;
+  env.constant_only = true;
+  const size_t before = s.sink.error_count();
+  add_elements(s, list, env, *e.value, list.range);
+  if (s.sink.error_count() > before) return;
+  sort_members(list);
+  const Span v = e.value->span;
+  note_change(s, use, e.target.span,
+              "list " + s.full_name(list.pack, list.decl->name.text) + " also has " +
+                  std::string(s.in.sources.text(v.file).substr(v.begin, v.end - v.begin)));
 }
 
 void check_list(State& s, ListInfo& list) {
@@ -190,6 +285,8 @@ void check_macro(State& s, uint32_t index) {
 
 void check_lists(State& s) {
   for (ListInfo& list : s.lists) check_list(s, list);
+  for_each_entry(s, ast::OverlayEntry::Verb::kExtendList,
+                 [&](const OverlayUse& u, const ast::OverlayEntry& e) { extend_list(s, u, e); });
 }
 
 void check_macros(State& s) {

@@ -4,6 +4,7 @@
 // profile in the set there is one class "default" that every node belongs to.
 #include <algorithm>
 
+#include "compiler/sema/overlay.h"
 #include "compiler/sema/phases.h"
 
 namespace reflex::sema {
@@ -21,6 +22,11 @@ struct Builder {
   std::vector<const ast::ProfileDecl*> decls;  // [ClassId]
   std::vector<DeclRef> refs;
   std::vector<int> state;  // 0 new, 1 busy, 2 done
+  struct Change {
+    OverlayUse use;
+    const ast::OverlayEntry* entry;
+  };
+  std::vector<std::vector<Change>> changes;  // [ClassId]
 
   void order();
   void resolve_class(uint32_t c, int depth);
@@ -30,6 +36,9 @@ struct Builder {
   void new_param(uint32_t c, const ast::ProfileParam& p);
   std::optional<NodePtr> value_of(uint32_t c, const ast::ProfileParam& p, uint32_t param);
   void check_matches(uint32_t c);
+  void gather_overlays();
+  void set_from_overlays(uint32_t c);
+  std::string value_text(uint32_t c, uint32_t param) const;
   std::optional<uint32_t> class_of(const std::string& name) const;
 };
 
@@ -240,7 +249,64 @@ void Builder::resolve_class(uint32_t c, int depth) {
     }
   }
   for (const ast::ProfileParam& p : d.params) set_param(c, p);
+  set_from_overlays(c);
   state[c] = 2;
+}
+
+void Builder::gather_overlays() {
+  changes.resize(decls.size());
+  for_each_entry(
+      s, ast::OverlayEntry::Verb::kSetProfile,
+      [&](const OverlayUse& use, const ast::OverlayEntry& e) {
+        const auto c = resolve(s, s.profile_names, use.target, e.target, Id::kUnknownProfile);
+        if (!c || !e.set) return;  // prior scales: check_cause.cpp
+        if (!e.set->type.name.empty() || e.set->adaptive) {
+          auto& d = s.report(Id::kNotHere, e.set->span,
+                             "an overlay sets a parameter, it declares none");
+          d.help = "write: set profile " + e.target.text + " " + e.set->name.text + " = ..";
+          return;
+        }
+        const std::string what = "profile " + e.target.text + " " + e.set->name.text;
+        if (claim(s, what, e.set->name.span)) changes[*c].push_back({use, &e});
+      });
+}
+
+void Builder::set_from_overlays(uint32_t c) {
+  for (const Change& change : changes[c]) {
+    const ast::ProfileParam& p = *change.entry->set;
+    std::optional<uint32_t> param;
+    for (uint32_t i = 0; i < s.params.size(); ++i) {
+      if (s.params[i].name == p.name.text) param = i;
+    }
+    const std::string before = param ? value_text(c, *param) : "";
+    const size_t errors = s.sink.error_count();
+    set_param(c, p);
+    if (s.sink.error_count() > errors || !param) continue;
+    note_change(s, change.use, p.name.span,
+                "profile " + s.pack.classes[c].name + " " + p.name.text + ": " + before + " -> " +
+                    value_text(c, *param));
+  }
+}
+
+/// A value in the base unit of its type, for lists of changes.
+std::string Builder::value_text(uint32_t c, uint32_t param) const {
+  const ClassPlan& plan = s.pack.classes[c];
+  if (plan.params_known[param] == 0) return "unset";
+  const abi::Type& type = s.params[param].type;
+  const auto bits = static_cast<int64_t>(plan.params[param]);
+  if (type.scalar == Scalar::kEnum) {
+    return std::string(s.in.symbols->name(static_cast<SymbolId>(bits)));
+  }
+  if (type.scalar == Scalar::kBool) return bits != 0 ? "true" : "false";
+  if (type.scalar == Scalar::kDuration) return reflex::to_text(Duration{bits});
+  if (abi::slot_form(type) == abi::SlotForm::kI64) return std::to_string(bits);
+  std::string text = std::to_string(bits_to_f64(bits));
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  const AdaptiveInfo* adaptive =
+      s.params[param].adaptive == kNone32 ? nullptr : &s.adaptives[s.params[param].adaptive];
+  const std::string unit = type.scalar == Scalar::kQuantity ? " " + to_text(s, type) : "";
+  return (adaptive != nullptr ? "default " : "") + text + unit;
 }
 
 void check_fallback(State& s, const std::vector<const ast::ProfileDecl*>& decls) {
@@ -267,7 +333,7 @@ void check_fallback(State& s, const std::vector<const ast::ProfileDecl*>& decls)
 }  // namespace
 
 void check_profiles(State& s) {
-  Builder b{s, {}, {}, {}};
+  Builder b{s, {}, {}, {}, {}};
   b.order();
   if (b.decls.empty()) {
     ClassPlan plan;
@@ -282,6 +348,7 @@ void check_profiles(State& s) {
   s.pack.classes.resize(b.decls.size());
   s.profiles = b.decls;
   for (uint32_t c = 0; c < b.decls.size(); ++c) b.declare_params(c);
+  b.gather_overlays();
   for (uint32_t c = 0; c < b.decls.size(); ++c) b.resolve_class(c, 0);
   for (uint32_t c = 0; c < b.decls.size(); ++c) b.check_matches(c);
 }

@@ -55,13 +55,24 @@ void check_leak(State& s, const SignalContext& c, SignalPlan& plan) {
   }
 }
 
-void refuse_later(State& s, const ast::SignalDecl& d) {
-  if (!d.exceptions.empty()) {
-    s.report(Id::kLaterVersion, d.exceptions.span,
-             "`exceptions` belongs to a later version of the engine");
-  }
-  if (!d.was.empty()) {
-    s.report(Id::kLaterVersion, d.was.span, "`was` belongs to a later version of the engine");
+/// `exceptions NAME (node ==, gpu ==)`: which of the signal's keys a site's rows give.
+void check_exceptions(State& s, const ast::SignalDecl& d, SignalPlan& plan) {
+  if (d.exceptions.empty()) return;
+  const auto& keys = s.pack.entity_kinds[plan.entity_kind].keys;
+  plan.exceptions.name = d.exceptions.text;
+  for (const ast::Name& key : d.exception_keys) {
+    const auto at = std::find(keys.begin(), keys.end(), key.text);
+    const auto position = static_cast<uint8_t>(at - keys.begin());
+    auto& have = plan.exceptions.positions;
+    if (at == keys.end()) {
+      auto& diag = s.report(Id::kNotAKey, key.span,
+                            "'" + key.text + "' is no key of this signal");
+      suggest(diag, key.text, keys, key.span);
+    } else if (std::find(have.begin(), have.end(), position) != have.end()) {
+      s.report(Id::kDuplicateName, key.span, "the key '" + key.text + "' is given twice");
+    } else {
+      have.push_back(position);
+    }
   }
 }
 
@@ -178,7 +189,6 @@ void check_signal(State& s, uint32_t index) {
   plan.where = s.where(d.name.span);
   plan.doc = d.doc;
   const size_t before = s.sink.error_count();
-  refuse_later(s, d);
   const auto entity = resolve_entity(s, info.pack, d.on);
   const SignalContext c{d, info.pack, index, entity.value_or(0), plan.name};
   check_leak(s, c, plan);
@@ -192,6 +202,7 @@ void check_signal(State& s, uint32_t index) {
   }
   plan.entity_kind = *entity;
   plan.global_stage = !node_keyed(s, *entity);
+  check_exceptions(s, d, plan);
   lower_shape(s, c, plan);
   // The counts of the whole window are the evidence.
   if (plan.count.graded.on && !d.holds) plan.holds_ns = plan.count.window_ns;

@@ -19,6 +19,7 @@ struct Checker {
   const TestDecl& d;
 
   void event(const TestDecl::Event& e);
+  void gap_source(const ast::Name& source);
   void value(const KindInfo& kind, uint16_t slot, const ast::Expr& e);
   void expect(const TestDecl::Expect& e);
   void clause(const TestDecl::Expect::Clause& c);
@@ -26,6 +27,20 @@ struct Checker {
   void probability(const ast::ExprPtr& p);
   [[nodiscard]] bool declares_target(const ast::TestTarget& t) const;
 };
+
+/// The slot that a member of an aliased kind is read into.
+std::optional<uint16_t> aliased_slot(const State& s, const KindInfo& kind, const std::string& alias,
+                                     const std::string& member) {
+  auto own = slot_of(kind, member);
+  for (const abi::KindAlias& a : s.pack.kinds[kind.id].aliases) {
+    if (a.name != alias) continue;
+    for (const auto& rename : a.renames) {
+      if (rename.member == member && rename.slot < abi::KindAlias::kSource) return rename.slot;
+      if (own && rename.slot == *own) own.reset();  // read under its new name only
+    }
+  }
+  return own;
+}
 
 /// Field values: numbers carry units; words of a declared enum are checked.
 void Checker::value(const KindInfo& kind, uint16_t slot, const ast::Expr& e) {
@@ -85,7 +100,10 @@ void Checker::event(const TestDecl::Event& e) {
   duration(e.repeat_every, "the interval");
   duration(e.late, "the delay");
   if (e.kind.text == "log") return;
-  const auto kind = resolve(s, s.kind_names, pack, e.kind, Id::kUnknownKind);
+  const auto alias = s.alias_kinds.find(e.kind.text);
+  const auto kind = alias != s.alias_kinds.end()
+                        ? std::optional(alias->second)
+                        : resolve(s, s.kind_names, pack, e.kind, Id::kUnknownKind);
   if (!kind) return;
   const KindInfo& info = s.kinds[*kind];
   if (info.is_abstract) {
@@ -93,7 +111,8 @@ void Checker::event(const TestDecl::Event& e) {
     return;
   }
   for (const auto& [name, v] : e.fields) {
-    const auto slot = slot_of(info, name.text);
+    const auto slot = alias != s.alias_kinds.end() ? aliased_slot(s, info, e.kind.text, name.text)
+                                                   : slot_of(info, name.text);
     if (!slot) {
       auto& diag = s.report(Id::kUnknownField, name.span,
                             "'" + info.schema.name + "' has no field '" + name.text + "'");
@@ -102,6 +121,15 @@ void Checker::event(const TestDecl::Event& e) {
     }
     if (v) value(info, *slot, *v);
   }
+}
+
+/// `gap n1 source gpu.temp`: the source that carries a kind; `source log`: the node's logs.
+void Checker::gap_source(const ast::Name& source) {
+  if (source.empty() || source.text == "log") return;
+  const auto kind = resolve(s, s.kind_names, pack, source, Id::kUnknownKind);
+  if (!kind || !s.kinds[*kind].is_abstract) return;
+  auto& diag = s.report(Id::kAbstractUse, source.span, "kind '" + source.text + "' is abstract");
+  diag.help = "name a kind that has events, or: source log";
 }
 
 void Checker::probability(const ast::ExprPtr& p) {
@@ -185,11 +213,6 @@ void Checker::expect(const TestDecl::Expect& e) {
 
 void check_test(State& s, PackIndex pack, const TestDecl& d, Span span) {
   Checker c{s, pack, d};
-  if (d.table) {
-    s.report(Id::kLaterVersion, d.table->variables.empty() ? span : d.table->variables[0].span,
-             "tables of a test belong to a later version of the engine");
-    return;
-  }
   for (const auto& nodes : d.nodes) {
     if (!nodes.profile.empty()) {
       resolve(s, s.profile_names, pack, nodes.profile, Id::kUnknownProfile);
@@ -206,6 +229,7 @@ void check_test(State& s, PackIndex pack, const TestDecl& d, Span span) {
   }
   for (const auto& e : d.events) c.event(e);
   for (const auto& g : d.gaps) {
+    c.gap_source(g.source);
     if (g.from) constant_duration(s, pack, *g.from, "the start");
     if (g.to) constant_duration(s, pack, *g.to, "the end");
   }

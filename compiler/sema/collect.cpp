@@ -28,7 +28,10 @@ void collect_rest(State& s) {
   for_each<ast::ListDecl>(s, [&](DeclRef ref, const ast::ListDecl& d, const ast::Decl& decl) {
     declare(s, s.list_names, d.name, ref.pack, static_cast<uint32_t>(s.lists.size()),
             decl.exported);
-    s.lists.push_back({&d, ref.pack, {}, {}, {}, {}});
+    ListInfo list;
+    list.decl = &d;
+    list.pack = ref.pack;
+    s.lists.push_back(std::move(list));
   });
   for_each<ast::MacroDecl>(s, [&](DeclRef ref, const ast::MacroDecl& d, const ast::Decl& decl) {
     declare(s, s.macro_names, d.name, ref.pack, static_cast<uint32_t>(s.macros.size()),

@@ -1,4 +1,4 @@
-// Lints over the whole set (R2xx) and the constructs of later versions (R390).
+// Lints over the whole set (R2xx).
 #include <algorithm>
 
 #include "compiler/sema/phases.h"
@@ -46,20 +46,6 @@ void lint_causes(State& s) {
 }
 
 }  // namespace
-
-void check_later(State& s) {
-  auto refuse = [&](Span span, const std::string& what) {
-    s.report(Id::kLaterVersion, span, what + " belong to a later version of the engine");
-  };
-  for_each<ast::OverlayDecl>(s, [&](DeclRef, const ast::OverlayDecl& d, const ast::Decl&) {
-    refuse(d.name.span, "overlays ('" + d.name.text + "')");
-  });
-  for_each<ast::VerdictRuleDecl>(
-      s, [&](DeclRef ref, const ast::VerdictRuleDecl& d, const ast::Decl&) {
-        refuse(d.name.span, "rules on verdicts ('" + d.name.text + "')");
-        resolve(s, s.incident_names, ref.pack, d.incident, Id::kUnknownIncident);
-      });
-}
 
 void lint(State& s) {
   // Why: with errors about, what looks unused may be used by what could not be understood.

@@ -49,9 +49,18 @@ struct ListInfo {
   const ast::ListDecl* decl = nullptr;
   PackIndex pack = 0;
   abi::Type element;
+  FieldRange range{INT64_MIN, INT64_MAX, {}};
   std::vector<int64_t> ints;
   std::vector<double> reals;
   std::vector<std::string> texts;
+  // map<K, V>: `element` is K
+  bool is_map = false;
+  abi::Type value_type;
+  struct Pair {
+    NodePtr key;
+    NodePtr value;
+  };
+  std::vector<Pair> pairs;
 };
 
 struct MacroInfo {
@@ -91,6 +100,13 @@ struct AdaptiveInfo {
   PackIndex pack = 0;
   double unit_factor = 1;  // of a number without unit, to the base unit
   ast::Name feature;       // `from`
+};
+
+/// An overlay whose target pack is loaded.
+struct OverlayUse {
+  const ast::OverlayDecl* decl = nullptr;
+  PackIndex target = 0;
+  PackIndex own = 0;
 };
 
 /// A named thing of one category.
@@ -146,6 +162,11 @@ struct State {
   std::map<std::string, uint32_t> peers_ids;
   std::map<std::string, uint32_t> text_ids, glob_ids, regex_ids, set_ids;
   std::map<std::string, uint16_t> enum_ids;
+
+  uint32_t verdict_kind = kNone32;  // of the record that rules on verdicts read
+  std::vector<OverlayUse> overlays;
+  std::map<std::string, Span> overlay_claims;     // what an overlay has changed
+  std::map<std::string, uint32_t> alias_kinds;    // another name of a kind -> kind index
 
   struct Allow {
     Span span;

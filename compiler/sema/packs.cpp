@@ -13,6 +13,8 @@ namespace {
 
 using source::Span;
 
+constexpr const char* kOverlayPack = "overlays";
+
 std::string folder_of(std::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string() : std::string(path.substr(0, slash));
@@ -33,6 +35,22 @@ bool only_profiles(const ast::Module& module) {
          std::all_of(module.decls.begin(), module.decls.end(), [](const ast::Decl& d) {
            return std::holds_alternative<ast::ProfileDecl>(d.node);
          });
+}
+
+/// A site's own words about packs that it did not write: they need no head of their own.
+bool only_overlays(const ast::Module& module) {
+  bool overlay = false;
+  for (const ast::Decl& d : module.decls) {
+    overlay = overlay || std::holds_alternative<ast::OverlayDecl>(d.node);
+    const bool site = std::holds_alternative<ast::OverlayDecl>(d.node) ||
+                      std::holds_alternative<ast::TestDecl>(d.node) ||
+                      std::holds_alternative<ast::SuppressDecl>(d.node) ||
+                      std::holds_alternative<ast::MaintenanceDecl>(d.node) ||
+                      std::holds_alternative<ast::BaselineDecl>(d.node) ||
+                      std::holds_alternative<ast::VerdictRuleDecl>(d.node);
+    if (!site) return false;
+  }
+  return overlay;
 }
 
 struct Version {
@@ -62,6 +80,12 @@ Version parse_version(std::string_view text) {
   return v;
 }
 
+/// A range without its operator.
+std::string_view bare(std::string_view range) {
+  const size_t digit = range.find_first_of("0123456789");
+  return digit == std::string_view::npos ? std::string_view() : range.substr(digit);
+}
+
 int compare(const Version& a, const Version& b) {
   if (a.part != b.part) return a.part < b.part ? -1 : 1;
   if (a.pre.empty() != b.pre.empty()) return a.pre.empty() ? 1 : -1;
@@ -83,9 +107,18 @@ struct Grouping {
   }
   void add_headed();
   void add_headless();
-  PackIndex hw_pack();
+  PackIndex implicit_pack(const std::string& name);
   void sort_packs();
   void resolve_imports();
+  struct WrongVersion {
+    const Pack* importer;
+    const ast::Import* import;
+    PackIndex target;
+  };
+  [[nodiscard]] std::string chain_to(const Pack& importer, const ast::Import& import) const;
+  void report_version(const WrongVersion& wrong);
+  void import_overlay_targets();
+  void add_import(PackIndex importer, PackIndex target, source::Span span);
   void check_cycles();
 };
 
@@ -111,12 +144,12 @@ void Grouping::add_headed() {
   }
 }
 
-PackIndex Grouping::hw_pack() {
-  const auto found = by_name.find("hw");
+PackIndex Grouping::implicit_pack(const std::string& name) {
+  const auto found = by_name.find(name);
   if (found != by_name.end()) return found->second;
   const auto index = static_cast<PackIndex>(out.packs.size());
-  out.packs.push_back({"hw", "", nullptr, {}, {}, {}});
-  by_name["hw"] = index;
+  out.packs.push_back({name, "", nullptr, {}, {}, {}});
+  by_name[name] = index;
   return index;
 }
 
@@ -135,7 +168,10 @@ void Grouping::add_headless() {
       const auto here = headed_in.find(folder_of(file));
       if (here != headed_in.end() && here->second.size() == 1) owner = here->second[0];
     }
-    if (!owner && (below_hwprofiles(file) || only_profiles(modules[m]))) owner = hw_pack();
+    if (!owner && (below_hwprofiles(file) || only_profiles(modules[m]))) {
+      owner = implicit_pack("hw");
+    }
+    if (!owner && only_overlays(modules[m])) owner = implicit_pack(kOverlayPack);
     // A file that did not parse has its own diagnostics; an empty one must not pass for a pack.
     if (!owner && modules[m].decls.empty() && sink.has_errors()) continue;
     if (!owner) {
@@ -166,7 +202,54 @@ void Grouping::sort_packs() {
   for (auto& [name, index] : by_name) index = new_index[index];
 }
 
+/// "site -> a -> std.nvidia ^1": how a range came in, from a pack that nobody imports.
+std::string Grouping::chain_to(const Pack& importer, const ast::Import& import) const {
+  std::string text = importer.name + " -> " + import.pack.text + " " + import.range;
+  const std::string* below = &importer.name;
+  for (size_t depth = 0; depth < out.packs.size(); ++depth) {
+    const Pack* above = nullptr;
+    for (const Pack& pack : out.packs) {
+      if (pack.head == nullptr || above != nullptr) continue;
+      for (const ast::Import& other : pack.head->imports) {
+        if (other.pack.text == *below) above = &pack;
+      }
+    }
+    if (above == nullptr) break;
+    text = above->name + " -> " + text;
+    below = &above->name;
+  }
+  return text;
+}
+
+/// The version that is loaded does not satisfy a range: with another importer that it does satisfy
+/// the two disagree, and no version would do for both.
+void Grouping::report_version(const WrongVersion& wrong) {
+  const Pack& target = out.packs[wrong.target];
+  for (const Pack& pack : out.packs) {
+    if (pack.head == nullptr || &pack == wrong.importer) continue;
+    for (const ast::Import& other : pack.head->imports) {
+      const bool apart = other.pack.text == target.name && !other.range.empty() &&
+                         parse_version(bare(other.range)).part[0] !=
+                             parse_version(bare(wrong.import->range)).part[0];
+      if (!apart) continue;
+      auto& d = sink.report(diag::Id::kImportDiamond, wrong.import->pack.span,
+                            "two versions of pack '" + target.name + "' are wanted: " +
+                                chain_to(*wrong.importer, *wrong.import) + ", and " +
+                                chain_to(pack, other));
+      d.notes.push_back({other.pack.span, "the other import"});
+      d.notes.push_back({target.span, "loaded is " + target.version});
+      d.help = "move both to one major version";
+      return;
+    }
+  }
+  auto& d = sink.report(diag::Id::kImportVersion, wrong.import->pack.span,
+                        "pack '" + target.name + "' is version " + target.version +
+                            ", the import wants " + wrong.import->range);
+  d.notes.push_back({target.span, "this version is loaded"});
+}
+
 void Grouping::resolve_imports() {
+  std::vector<WrongVersion> wrong_versions;
   std::vector<std::string> names;
   for (const auto& [name, index] : by_name) names.push_back(name);
   for (Pack& pack : out.packs) {
@@ -185,12 +268,34 @@ void Grouping::resolve_imports() {
       for (const ast::Name& name : import.only) ref.only.push_back(name.text);
       const Pack& target = out.packs[found->second];
       if (!version_satisfies(target.version, import.range)) {
-        auto& d = sink.report(diag::Id::kImportVersion, import.pack.span,
-                              "pack '" + target.name + "' is version " + target.version +
-                                  ", the import wants " + import.range);
-        d.notes.push_back({target.span, "this version is loaded"});
+        wrong_versions.push_back({&pack, &import, found->second});
       }
       pack.imports.push_back(std::move(ref));
+    }
+  }
+  for (const WrongVersion& wrong : wrong_versions) report_version(wrong);
+}
+
+void Grouping::add_import(PackIndex importer, PackIndex target, source::Span span) {
+  auto& imports = out.packs[importer].imports;
+  const bool there = std::any_of(imports.begin(), imports.end(),
+                                 [&](const ImportRef& i) { return i.pack == target; });
+  if (!there && importer != target) imports.push_back({target, "", {}, span});
+}
+
+/// The implicit pack of overlays sees what the packs see that it is about.
+void Grouping::import_overlay_targets() {
+  const auto own = by_name.find(kOverlayPack);
+  if (own == by_name.end() || out.packs[own->second].head != nullptr) return;
+  for (const uint32_t m : out.packs[own->second].modules) {
+    for (const ast::Decl& d : modules[m].decls) {
+      const auto* overlay = std::get_if<ast::OverlayDecl>(&d.node);
+      const auto target = overlay ? by_name.find(overlay->target.text) : by_name.end();
+      if (target == by_name.end()) continue;
+      add_import(own->second, target->second, overlay->target.span);
+      for (const ImportRef& import : out.packs[target->second].imports) {
+        add_import(own->second, import.pack, overlay->target.span);
+      }
     }
   }
 }
@@ -227,7 +332,16 @@ bool version_satisfies(const std::string& version, const std::string& range) {
     if (!std::isspace(static_cast<unsigned char>(c))) r += c;
   }
   if (r.empty()) return true;
+  if (version.empty()) return false;
   const Version have = parse_version(version);
+  if (r.rfind("<=", 0) == 0) return compare(have, parse_version(r.substr(2))) <= 0;
+  if (r.rfind("!=", 0) == 0) return compare(have, parse_version(r.substr(2))) != 0;
+  if (r[0] == '<') return compare(have, parse_version(r.substr(1))) < 0;
+  if (r[0] == '~') {  // the same major and minor version, at least this one
+    const Version want = parse_version(r.substr(1));
+    return have.pre.empty() && have.part[0] == want.part[0] &&
+           (want.given < 2 || have.part[1] == want.part[1]) && compare(have, want) >= 0;
+  }
   if (r.rfind(">=", 0) == 0) return compare(have, parse_version(r.substr(2))) >= 0;
   if (r.rfind("==", 0) == 0) return compare(have, parse_version(r.substr(2))) == 0;
   if (r[0] == '=') return compare(have, parse_version(r.substr(1))) == 0;
@@ -246,6 +360,7 @@ PackSet group_packs(const source::SourceMap& sources, const std::vector<ast::Mod
   g.add_headless();
   g.sort_packs();
   g.resolve_imports();
+  g.import_overlay_targets();
   g.check_cycles();
   return std::move(g.out);
 }

@@ -2,8 +2,10 @@
 //
 // A pack is a folder whose pack.rfx holds the `pack` head, with every .rfx below it; any other file
 // with a head of its own is its own pack. Files without a head below a folder `hwprofiles`, or
-// that declare only profiles, belong to the implicit pack `hw`. Errors (no head, two packs of one
-// name, unknown or cyclic imports, version ranges) are diagnostics R520 to R524.
+// that declare only profiles, belong to the implicit pack `hw`. Files without a head that hold only
+// overlays (and tests, suppressions, maintenance, cohorts, rules on verdicts) belong to the implicit
+// pack `overlays`, which sees its targets and their imports. Errors (no head, two packs of one name,
+// unknown or cyclic imports, version ranges) are diagnostics R520 to R524, R528.
 #pragma once
 
 #include <string>

@@ -169,7 +169,10 @@ void check_cycles(State& s);
 void check_incidents(State& s);
 void check_decoders(State& s);
 void check_tests(State& s);
-void check_later(State& s);
+// ---- check_rule.cpp, check_was.cpp
+void check_rules(State& s);
+void check_renames(State& s);
+void check_imports(State& s);
 
 // ---- check_baseline.cpp: cohorts, repairs, maintenance
 void check_baselines(State& s);

@@ -96,6 +96,41 @@ std::optional<uint32_t> find(const State& s, const Table& table, PackIndex pack,
   return table.symbols[found[0]].index;
 }
 
+namespace {
+
+/// The name that a signal or feature has now, when `name` is what it was called before.
+const Symbol* renamed_to(const State& s, const Table& table, const std::string& name) {
+  for (const Symbol& symbol : table.symbols) {
+    const ast::Name* was = nullptr;
+    if (&table == &s.signal_names) was = &s.signals[symbol.index].decl->was;
+    if (&table == &s.feature_names) was = &s.features[symbol.index].decl->was;
+    if (was != nullptr && was->text == name) return &symbol;
+  }
+  return nullptr;
+}
+
+/// Verdicts and signals are derived from events: a pattern that read them would be a loop.
+bool report_derived(State& s, const Table& table, PackIndex pack, const ast::Name& name) {
+  if (&table != &s.kind_names) return false;
+  if (name.text == "verdict") {
+    auto& d = s.report(Id::kStratum, name.span,
+                       "an event pattern cannot read verdicts: events -> signals -> verdicts -> "
+                       "events would be a loop");
+    d.help = "write a rule: rule NAME on verdict v of INCIDENT where v.top.p > 0.9 { .. }";
+    return true;
+  }
+  const auto signal = find(s, s.signal_names, pack, name.text);
+  if (!signal) return false;
+  auto& d = s.report(Id::kStratum, name.span,
+                     "'" + name.text + "' is a signal: an event pattern cannot read what is "
+                     "derived from events");
+  d.notes.push_back({s.signals[*signal].decl->name.span, "the signal is declared here"});
+  d.help = "repeat its pattern here, or join them in the graph: " + name.text + " causes ..";
+  return true;
+}
+
+}  // namespace
+
 std::optional<uint32_t> resolve(State& s, const Table& table, PackIndex pack, const ast::Name& name,
                                 Id unknown) {
   const auto found = candidates(s, table, pack, name.text);
@@ -125,6 +160,14 @@ std::optional<uint32_t> resolve(State& s, const Table& table, PackIndex pack, co
     return std::nullopt;
   }
   if (declared_in_broken_text(s, table, name.text)) return std::nullopt;
+  if (report_derived(s, table, pack, name)) return std::nullopt;
+  if (const Symbol* now = renamed_to(s, table, name.text)) {
+    auto& d = s.report(unknown, name.span, "no " + table.what + " '" + name.text + "' any more");
+    d.notes.push_back({now->span, "renamed here"});
+    d.help = "it is called '" + now->name + "' now";
+    d.fixes.push_back({name.span, now->name, false});
+    return std::nullopt;
+  }
   auto& d = s.report(unknown, name.span, "no " + table.what + " '" + name.text + "'");
   suggest(d, name.text, visible_names(s, table, pack), name.span);
   return std::nullopt;

@@ -10,6 +10,7 @@
 
 #include "runtime/abi/evaluator.h"
 #include "runtime/abi/plan.h"
+#include "runtime/abi/rule_plan.h"
 #include "runtime/base/symbols.h"
 
 namespace reflex::abi {
@@ -99,6 +100,10 @@ struct CompiledPack {
   std::vector<AdaptivePlan> adaptives;
   std::vector<IncidentPlan> incidents;
   std::vector<DecoderPlan> decoders;
+  std::vector<RulePlan> rules;
+  /// The fields of the record that rules read; empty without rules.
+  std::vector<FieldSchema> verdict_fields;
+  std::vector<OverlayChange> overlay_changes;
 
   std::vector<ExprInfo> exprs;
   std::shared_ptr<const EvaluatorSet> code;

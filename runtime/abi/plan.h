@@ -29,10 +29,33 @@ struct FieldSchema {
   bool used = true;  // false: no rule reads it, the decoder may skip its value
 };
 
+/// `alias kind NAME = KIND { field = member .. }`: what a site's monitoring calls the kind and its
+/// members. A renamed field is read from its new member only; the others keep their names.
+struct KindAlias {
+  /// Slots of a rename that stand for the envelope.
+  static constexpr uint16_t kTs = 0xffff;
+  static constexpr uint16_t kId = 0xfffe;
+  static constexpr uint16_t kSource = 0xfffd;
+  struct Rename {
+    uint16_t slot = 0;
+    std::string member;
+  };
+  /// A field that the site's events do not carry, since their kind says it.
+  struct Constant {
+    uint16_t slot = 0;
+    uint64_t bits = 0;  // in the slot form of the field; of a string field: `text`
+    std::string text;
+  };
+  std::string name;
+  std::vector<Rename> renames;
+  std::vector<Constant> constants;
+  SourceRef where;
+};
+
 struct KindSchema {
   std::string name;                 // "gpu.xid"
   std::vector<FieldSchema> fields;  // at most kFieldsMax; field i is slot i
-  std::vector<std::string> alias_names;
+  std::vector<KindAlias> aliases;
   std::vector<uint16_t> dedup_slots;
   int64_t dedup_ns = 0;  // 0 = no dedup
   bool builtin = false;  // job.start, node.labels, incident.open, ...
@@ -163,6 +186,7 @@ struct FeaturePlan {
   bool exclude_current = false;  // windowed statistics do not see the event under evaluation
   bool integer_result = false;   // value handed to expressions as i64 (counts, durations)
   bool global_stage = false;     // needs peers or a non-node entity: evaluated after merge
+  std::string was;               // full name that its state was kept under
   SourceRef where;
 };
 
@@ -307,6 +331,19 @@ struct ConditionPlan {
 
 enum class SignalShape : uint8_t { kSequence, kCount, kCondition };
 
+/// `exceptions NAME (node ==, gpu ==)` of a signal, with the rows that sites gave in overlays.
+/// A firing on an entity that a row names is dropped and counted; where nothing fired, a node of a
+/// row is not observed.
+struct ExceptionPlan {
+  std::string name;                // empty: the signal takes none
+  std::vector<uint8_t> positions;  // of the keys, in EntityKind::keys
+  struct Row {
+    std::vector<uint64_t> values;  // parallel to positions
+    std::string overlay;
+  };
+  std::vector<Row> rows;  // sorted by values' text, without repeats
+};
+
 struct SignalPlan {
   std::string name;  // as rules name it; unique in the set: "std.nvidia.xid_48"
   EntityKindId entity_kind = 0;
@@ -323,6 +360,11 @@ struct SignalPlan {
   int64_t horizon_ns = 0;     // longest look-back it needs
   uint32_t bytes_per_key = 0;
   std::string doc;
+  ExceptionPlan exceptions;
+  /// `disable signal`: firings before this time are dropped and it counts as unobserved.
+  int64_t disabled_until_ns = INT64_MIN;
+  std::string disabled_by;  // "overlay site_fra: optics swap"
+  std::string was;          // full name that its state and learned numbers were kept under
   SourceRef where;
 };
 

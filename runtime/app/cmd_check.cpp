@@ -21,6 +21,7 @@ struct CheckFlags {
   std::vector<std::string> emit;
   std::string fail_level = "error";
   bool cost = false;
+  bool verbose = false;
 };
 
 /// Every expression that belongs to a signal, with the part it plays.
@@ -135,6 +136,15 @@ void print_cost(const abi::CompiledPack& pack) {
   }
 }
 
+/// Every change that overlays make to the packs, each with its place.
+void print_overlay_changes(const abi::CompiledPack& pack) {
+  for (const auto& change : pack.overlay_changes) {
+    fmt::print("{}:{}:{}: overlay {}: {}{}\n", change.where.file, change.where.line,
+               change.where.column, change.overlay, change.text,
+               change.inert ? " [inert: its end has passed]" : "");
+  }
+}
+
 int run(const CheckFlags& flags, const CommonFlags& common) {
   Loaded loaded = load_packs(flags.load, common);
   if (loaded.exit_code != kOk) return loaded.exit_code;
@@ -146,6 +156,7 @@ int run(const CheckFlags& flags, const CommonFlags& common) {
     }
     return emit_code(c, flags.emit[0], flags.emit[1], common);
   }
+  if (flags.verbose) print_overlay_changes(*c.pack);
   if (flags.cost) print_cost(*c.pack);
   if (!flags.nodes.empty()) {
     if (const int code = bind_nodes(c, flags, common); code != kOk) return code;
@@ -176,6 +187,7 @@ Command add_check(CLI::App& app, const CommonFlags& common) {
   sub->add_option("--emit", flags->emit, "ast|ir|llvm|asm SIGNAL: print it")->expected(2);
   sub->add_option("--fail-level", flags->fail_level, "exit 1 at this severity: error or warning")
       ->check(CLI::IsMember({"error", "warning"}));
+  sub->add_flag("-v,--verbose", flags->verbose, "list every change that an overlay makes");
   sub->add_flag("--cost", flags->cost, "evaluators per kind, bytes per key and horizon per signal");
   sub->add_option("--backend", flags->load.backend, "jit or interp")
       ->check(CLI::IsMember({"jit", "interp"}));

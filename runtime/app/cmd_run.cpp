@@ -17,6 +17,7 @@
 #include "runtime/engine/inventory.h"
 #include "runtime/engine/pipeline.h"
 #include "runtime/learn/model_file.h"
+#include "runtime/policy/policy.h"
 
 namespace reflex::app {
 namespace {
@@ -27,6 +28,7 @@ struct RunFlags {
   std::string history;
   std::string output;
   std::string rejects;
+  std::string actions;
   std::string revisions = "all";
   std::string until;
   std::string as_of;
@@ -174,10 +176,19 @@ void print_summary(const engine::PipelineSummary& summary, const engine::Engine&
                                    "(--inventory, or job.start events)",
                                    engine.triggers_unplaced()));
   }
+  if (engine.firings_left_out() > 0) {
+    print_note(common, fmt::format("{} firings were left out by overlays (disabled signals, "
+                                   "exceptions)",
+                                   engine.firings_left_out()));
+  }
   const auto counters = engine.counters();
   if (counters.evictions > 0) {
     print_note(common,
                fmt::format("{} keys evicted by the pack's `keys` limit", counters.evictions));
+  }
+  if (counters.state_evictions > 0) {
+    print_note(common, fmt::format("{} keys evicted by the packs' `state` limit of {} MiB",
+                                   counters.state_evictions, limits.state_bytes_max >> 20));
   }
   if (counters.state_bytes > limits.state_bytes_max) {
     print_note(common,
@@ -210,7 +221,8 @@ class Runner {
   }
 
   int prepare() {
-    if (auto status = check_files(flags_.input, {flags_.output, flags_.rejects}); !status.ok()) {
+    if (auto status = check_files(flags_.input, {flags_.output, flags_.rejects, flags_.actions});
+        !status.ok()) {
       return fail(status.error());
     }
     if (auto status = output_.open(); !status.ok()) return fail(status.error());
@@ -231,17 +243,52 @@ class Runner {
     engine::EngineSinks sinks;
     sinks.verdict = [this](abi::Verdict&& v) {
       v.latency_ms = std::chrono::duration<double, std::milli>(Clock::now() - chunk_began_).count();
+      if (policy_) policy_->on_verdict(v);
       output_.write(v);
     };
     auto created = engine::Engine::create(pack_, options, std::move(sinks));
     if (!created.ok()) return fail(created.error());
     engine_ = std::move(created).value();
+    if (auto status = open_actions(); !status.ok()) return fail(status.error());
     for (const auto& path : flags_.input.inventories) {
       auto summary = engine::load_inventory(path, *pack_->symbols, engine_->topology());
       if (!summary.ok()) return fail(summary.error());
       for (const auto& warning : summary.value().warnings) logger_->warn("{}: {}", path, warning);
     }
     return kOk;
+  }
+
+  /// Rules on verdicts: their alerts and actions go to a file, nothing is run.
+  Status open_actions() {
+    if (flags_.actions.empty()) {
+      if (!pack_->rules.empty()) {
+        print_note(common_, fmt::format("{} rules on verdicts are not evaluated without --actions "
+                                        "FILE",
+                                        pack_->rules.size()));
+      }
+      return ok_status();
+    }
+    actions_.reset(std::fopen(flags_.actions.c_str(), "w"));
+    if (!actions_) return Error{fmt::format("cannot write {}", flags_.actions)};
+    policy::PolicySinks sinks;
+    sinks.alert = [this](const policy::Alert& a) { write_action(policy::to_json(a)); };
+    sinks.action = [this](const policy::ActionRequest& a) { write_action(policy::to_json(a)); };
+    policy_ = std::make_unique<policy::Policy>(pack_, engine_->shared_topology(), std::move(sinks));
+    return ok_status();
+  }
+
+  void write_action(const std::string& line) {
+    if (std::fwrite(line.data(), 1, line.size(), actions_.get()) != line.size()) {
+      actions_failed_ = true;
+    }
+  }
+
+  Status close_actions() {
+    if (!policy_) return ok_status();
+    policy_->finish(engine_->last_event_ns());
+    if (std::fflush(actions_.get()) != 0) actions_failed_ = true;
+    if (!actions_failed_) return ok_status();
+    return Error{fmt::format("writing {} failed (disk full?)", flags_.actions)};
   }
 
   void on_reject(const stream::RejectedLine& line) {
@@ -271,6 +318,7 @@ class Runner {
     auto summary = engine::run_pipeline(pack_, *engine_, options.value(), hooks);
     bar.clear();
     if (auto status = output_.close(); !status.ok()) return fail(status.error());
+    if (auto status = close_actions(); !status.ok()) return fail(status.error());
     if (!summary.ok()) return fail(summary.error());
     print_notices(summary.value().notices, common_);
     for (const auto& node : engine_->topology().ambiguous_nodes()) {
@@ -293,7 +341,10 @@ class Runner {
   Output output_;
   std::shared_ptr<const abi::CompiledPack> pack_;
   std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<policy::Policy> policy_;  // null: no rules are evaluated
   std::unique_ptr<FILE, CloseFile> rejects_;
+  std::unique_ptr<FILE, CloseFile> actions_;
+  bool actions_failed_ = false;
   std::shared_ptr<spdlog::logger> logger_ = [] {
     auto logger = spdlog::stderr_color_mt("run");
     logger->set_pattern("reflex: %^%l%$: %v");
@@ -314,6 +365,8 @@ Command add_run(CLI::App& app, const CommonFlags& common) {
                   "labelled incidents (`reflex feedback`) for the history of nodes");
   sub->add_option("-o,--output", flags->output, "write verdicts to this file");
   sub->add_option("--rejects", flags->rejects, "write a sample of rejected lines to this file");
+  sub->add_option("--actions", flags->actions,
+                  "evaluate rules on verdicts; write their alerts and actions (NDJSON) to this file");
   sub->add_option("--revisions", flags->revisions, "all or final")
       ->check(CLI::IsMember({"all", "final"}));
   sub->add_option("--until", flags->until, "evaluate events up to this time (RFC 3339)");

@@ -316,14 +316,24 @@ class Judge {
     }
   }
 
+  /// Whether an `expect` or `allow` is about this firing: its signal, its place, its time.
+  [[nodiscard]] bool covers(const ast::TestDecl::Expect& expect, const abi::Firing& f) const {
+    if (expect.verdict || expect.negated || signal_named(expect.signal.text) != f.signal) {
+      return false;
+    }
+    if (expect.target && !is_on(f, *expect.target)) return false;
+    const int64_t at_ns = f.ts_ns - kTestEpochNs;
+    if (expect.before && at_ns >= script_offset_ns(expect.before.get())) return false;
+    const int64_t tolerance = expect.tolerance ? expect.tolerance->int_value : kExactNs;
+    return !expect.at || std::abs(at_ns - script_offset_ns(expect.at.get())) <= tolerance;
+  }
+
   void judge_strict() {
     for (const auto& f : observed_.firings) {
       if (f.change != abi::FiringChange::kStart) continue;
       const bool covered =
-          std::any_of(test_.expects.begin(), test_.expects.end(), [&](const auto& expect) {
-            if (expect.verdict || expect.negated) return false;
-            return signal_named(expect.signal.text) == f.signal;
-          });
+          std::any_of(test_.expects.begin(), test_.expects.end(),
+                      [&](const auto& expect) { return covers(expect, f); });
       if (!covered) {
         outcome_.report +=
             fmt::format("{}: error: {} fired on {} and no `expect` or `allow` covers it\n",

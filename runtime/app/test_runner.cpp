@@ -111,8 +111,24 @@ class Session {
     }
     engine_->coverage().assume_all();
     for (const auto& gap : script_.gaps) {
-      engine_->coverage().add_gap(symbols.intern(gap.node), gap.from_ns, gap.to_ns);
+      std::vector<abi::KindId> kinds = kinds_of(gap.source);
+      if (!gap.source.empty() && kinds.empty()) continue;  // no decoder makes anything
+      engine_->coverage().add_gap(symbols.intern(gap.node), gap.from_ns, gap.to_ns,
+                                  std::move(kinds));
     }
+  }
+
+  /// The kinds that a source of a gap carries; empty for all.
+  [[nodiscard]] std::vector<abi::KindId> kinds_of(const std::string& source) const {
+    if (source == "log") return engine_->coverage().decoded_kinds();
+    std::vector<abi::KindId> kinds;
+    for (abi::KindId k = 0; k < pack_->kinds.size() && !source.empty(); ++k) {
+      const std::string& name = pack_->kinds[k].name;
+      if (name == source || name.ends_with("." + source) || source.ends_with("." + name)) {
+        kinds.push_back(k);
+      }
+    }
+    return kinds;
   }
 
   stream::RecordBatch decode(const ScriptItem& item) {

@@ -63,7 +63,8 @@ class Builder {
     for (const auto& job : test_.jobs) add_job(job);
     for (const auto& gap : test_.gaps) {
       for (const auto& node : expand_target(gap.target)) {
-        script_.gaps.push_back({node, at(gap.from.get()), at(gap.to.get())});
+        script_.gaps.push_back(
+            {node, gap.source.text, at(gap.from.get()), at(gap.to.get())});
       }
     }
     for (const auto& event : test_.events) {
@@ -168,15 +169,45 @@ class Builder {
     return item;
   }
 
-  [[nodiscard]] const abi::KindSchema* kind_named(const std::string& name) const {
+  /// A kind by its own name or by an alias, which has members of its own.
+  struct Named {
+    const abi::KindSchema* kind = nullptr;
+    const abi::KindAlias* alias = nullptr;
+
+    /// What the member is called that a field is read from.
+    [[nodiscard]] std::string member(const std::string& field) const {
+      for (const auto& rename : alias != nullptr ? alias->renames : std::vector<Rename>()) {
+        if (rename.slot < kind->fields.size() && kind->fields[rename.slot].name == field) {
+          return rename.member;
+        }
+      }
+      // Fields that are called like the envelope are spelled with `_` in JSON.
+      return field == "kind" || field == "ts" ? field + "_" : field;
+    }
+    [[nodiscard]] std::string envelope(uint16_t slot, const char* name) const {
+      for (const auto& rename : alias != nullptr ? alias->renames : std::vector<Rename>()) {
+        if (rename.slot == slot) return rename.member;
+      }
+      return name;
+    }
+    /// A written field: of an alias it is a member, by whichever name.
+    [[nodiscard]] std::string written(const std::string& name) const {
+      for (const auto& rename : alias != nullptr ? alias->renames : std::vector<Rename>()) {
+        if (rename.member == name) return name;
+      }
+      return member(name);
+    }
+    using Rename = abi::KindAlias::Rename;
+  };
+
+  [[nodiscard]] Named kind_named(const std::string& name) const {
     for (const auto& kind : pack_.kinds) {
-      if (kind.name == name) return &kind;
-      if (std::find(kind.alias_names.begin(), kind.alias_names.end(), name) !=
-          kind.alias_names.end()) {
-        return &kind;
+      if (kind.name == name) return {&kind, nullptr};
+      for (const auto& alias : kind.aliases) {
+        if (alias.name == name) return {&kind, &alias};
       }
     }
-    return nullptr;
+    return {};
   }
 
   [[nodiscard]] bool is_job(const std::string& name) const {
@@ -201,27 +232,28 @@ class Builder {
   }
 
   Status add_structured(const ast::TestDecl::Event& event, int64_t ts_ns) {
-    const abi::KindSchema* kind = kind_named(event.kind.text);
+    const Named named = kind_named(event.kind.text);
+    const abi::KindSchema* kind = named.kind;
     if (!kind) return Error{fmt::format("no event kind '{}'", event.kind.text), 2};
     Json base;
-    base["ts"] = to_rfc3339(EventTime{ts_ns});
+    base[named.envelope(abi::KindAlias::kTs, "ts")] = to_rfc3339(EventTime{ts_ns});
     base["kind"] = event.kind.text;
     for (const auto& [name, value] : event.fields) {
-      // Fields that are called like the envelope are spelled with `_` in JSON.
-      const bool envelope = name.text == "kind" || name.text == "ts";
-      base[envelope ? name.text + "_" : name.text] = json_of(*value);
+      base[named.written(name.text)] = json_of(*value);
     }
+    const std::string node_member = named.member("node");
+    const std::string job_member = named.member("job");
     std::vector<Json> lines;
     for (const auto& target : event.targets) {
       const bool only_jobs = !has_field(*kind, "node") && has_field(*kind, "job");
       if ((is_job(target.base) || only_jobs) && !target.ranged && target.sub.empty()) {
-        base["job"] = target.base;
-        for (auto& line : lines) line["job"] = target.base;
+        base[job_member] = target.base;
+        for (auto& line : lines) line[job_member] = target.base;
         continue;
       }
       for (const auto& node : expand_target(target)) {
         Json line = base;
-        line["node"] = node;
+        line[node_member] = node;
         if (!target.sub.empty()) {
           const std::string field = sub_field(*kind);
           if (field.empty()) {
@@ -229,7 +261,7 @@ class Builder {
                 fmt::format("'{}': kind {} has no key besides its node", target.text, kind->name),
                 2};
           }
-          line[field] = json_of(*target.sub.front());
+          line[named.member(field)] = json_of(*target.sub.front());
         }
         lines.push_back(std::move(line));
       }

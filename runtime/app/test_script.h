@@ -41,6 +41,7 @@ struct ScriptJob {
 
 struct ScriptGap {
   std::string node;
+  std::string source;  // a kind, "log", or "" for all sources of the node
   int64_t from_ns = 0;
   int64_t to_ns = 0;
 };

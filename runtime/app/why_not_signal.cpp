@@ -9,6 +9,7 @@
 #include <set>
 
 #include "compiler/backend/interp/recording.h"
+#include "runtime/abi/gpu_address.h"
 #include "runtime/app/why_not.h"
 #include "runtime/app/why_not_trace.h"
 #include "runtime/base/time.h"
@@ -109,6 +110,7 @@ class SignalWatch final : public backend::Recorder {
   }
 
   void print(const std::vector<eval::NearMiss>& misses) const;
+  void print_left_out() const;
 
  private:
   static SymbolId symbol(const abi::Record& r, unsigned slot) {
@@ -306,7 +308,31 @@ void SignalWatch::print_misses(const std::vector<eval::NearMiss>& misses) const 
   }
 }
 
+/// What a site's overlays leave out: the best reason of all.
+void SignalWatch::print_left_out() const {
+  const auto& plan = pack_->signals[signal_];
+  if (plan.disabled_until_ns == INT64_MAX) {
+    fmt::print("  disabled by {}\n", plan.disabled_by);
+  } else if (plan.disabled_until_ns != INT64_MIN) {
+    fmt::print("  disabled until {} by {}\n", to_rfc3339(EventTime{plan.disabled_until_ns}),
+               plan.disabled_by);
+  }
+  const auto& keys = pack_->entity_kinds[plan.entity_kind].keys;
+  for (const auto& row : plan.exceptions.rows) {
+    std::string text;
+    for (size_t i = 0; i < row.values.size(); ++i) {
+      const std::string& key = keys[plan.exceptions.positions[i]];
+      const bool number = key == "gpu" || key == "link" || key == "rank";
+      text += (i == 0 ? "" : ", ") + key + " " +
+              (number ? abi::gpu_to_text(static_cast<int64_t>(row.values[i]))
+                      : std::string(pack_->symbols->name(static_cast<SymbolId>(row.values[i]))));
+    }
+    fmt::print("  exception {} ({}) of overlay {}\n", plan.exceptions.name, text, row.overlay);
+  }
+}
+
 void SignalWatch::print(const std::vector<eval::NearMiss>& misses) const {
+  print_left_out();
   for (const auto& [expr, w] : watches_) {
     const uint64_t n = w.is_true + w.is_false + w.is_unknown;
     const auto& insts = module_->functions[expr].insts;

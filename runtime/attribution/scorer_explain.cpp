@@ -185,10 +185,15 @@ void Scorer::list_unobserved(const Candidate& c, const std::vector<Term>& all, s
                              const TermValue& v, abi::Hypothesis& h) const {
   if (v.unobserved == 0) return;
   const bool group = all[at].group != nullptr;
+  const abi::SignalPlan& signal = pack_.signals[all[at].edge->to];
+  const bool disabled = field_.input().now_ns < signal.disabled_until_ns;
   h.unobserved.push_back(
-      {pack_.signals[all[at].edge->to].name,
+      {signal.name,
        group ? std::to_string(v.unobserved) + " nodes" : field_.entity_text(c.entity),
-       "source not reporting"});
+       disabled                         ? "disabled by " + signal.disabled_by
+       : signal.exceptions.rows.empty() ? "source not reporting"
+                                        : "source not reporting, or an exception " +
+                                              signal.exceptions.name + " of the site"});
 }
 
 abi::Hypothesis Scorer::explain(const Candidate& c) {

@@ -21,12 +21,49 @@ Coverage::Coverage(std::shared_ptr<const abi::CompiledPack> pack)
       if (!line.ignore) decoded_kind_[line.kind] = 1;
     }
   }
+  read_exceptions();
+}
+
+void Coverage::read_exceptions() {
+  for (size_t s = 0; s < pack_->signals.size(); ++s) {
+    const abi::ExceptionPlan& plan = pack_->signals[s].exceptions;
+    if (plan.rows.empty()) continue;
+    exceptions_.resize(pack_->signals.size());
+    const auto& keys = pack_->entity_kinds[pack_->signals[s].entity_kind].keys;
+    for (const auto& row : plan.rows) {
+      exceptions_[s].rows.insert(row.values);
+      for (size_t i = 0; i < plan.positions.size(); ++i) {
+        if (keys[plan.positions[i]] != "node") continue;
+        exceptions_[s].nodes.insert(static_cast<SymbolId>(row.values[i]));
+      }
+    }
+  }
+}
+
+bool Coverage::left_out(const abi::Firing& firing) const {
+  const abi::SignalPlan& signal = pack_->signals[firing.signal];
+  if (firing.ts_ns < signal.disabled_until_ns) return true;
+  if (exceptions_.empty() || exceptions_[firing.signal].rows.empty()) return false;
+  std::vector<uint64_t> values;
+  for (const uint8_t position : signal.exceptions.positions) {
+    values.push_back(firing.entity.values[position]);
+  }
+  return exceptions_[firing.signal].rows.contains(values);
 }
 
 void Coverage::add_log(SymbolId node) { logged_[node] = true; }
 
-void Coverage::add_gap(SymbolId node, int64_t from_ns, int64_t to_ns) {
-  gaps_[node].push_back({from_ns, to_ns});
+void Coverage::add_gap(SymbolId node, int64_t from_ns, int64_t to_ns,
+                       std::vector<abi::KindId> kinds) {
+  gaps_[node].push_back({from_ns, to_ns, std::move(kinds)});
+}
+
+std::vector<abi::KindId> Coverage::decoded_kinds() const {
+  std::vector<abi::KindId> kinds;
+  for (abi::KindId k = 0; k < decoded_kind_.size(); ++k) {
+    if (decoded_kind_[k] != 0) kinds.push_back(k);
+  }
+  return kinds;
 }
 
 void Coverage::saw(const abi::Record& record, bool from_log) {
@@ -49,16 +86,22 @@ void Coverage::refresh_signals() {
   }
 }
 
-bool Coverage::in_gap(SymbolId node, int64_t at_ns) const {
+bool Coverage::in_gap(abi::SignalId signal, SymbolId node, int64_t at_ns) const {
   if (gaps_.empty()) return false;
   const auto gap = gaps_.find(node);
   if (gap == gaps_.end()) return false;
-  return std::any_of(gap->second.begin(), gap->second.end(),
-                     [&](const Gap& g) { return g.from_ns <= at_ns && at_ns < g.to_ns; });
+  const auto& listens = pack_->signals[signal].kinds;
+  return std::any_of(gap->second.begin(), gap->second.end(), [&](const Gap& g) {
+    if (at_ns < g.from_ns || at_ns >= g.to_ns) return false;
+    return g.kinds.empty() || std::any_of(g.kinds.begin(), g.kinds.end(), [&](abi::KindId kind) {
+             return std::find(listens.begin(), listens.end(), kind) != listens.end();
+           });
+  });
 }
 
 bool Coverage::observed(abi::SignalId signal, SymbolId node, int64_t at_ns) const {
-  if (in_gap(node, at_ns)) return false;
+  if (in_gap(signal, node, at_ns) || at_ns < pack_->signals[signal].disabled_until_ns) return false;
+  if (!exceptions_.empty() && exceptions_[signal].nodes.contains(node)) return false;
   if (all_ || signal_since_[signal] <= at_ns) return true;
   if (logged_.empty()) return false;
   const bool has_log = logged_.contains(node);

@@ -123,12 +123,21 @@ void Engine::drop_unobserved_absences() {
     if (!tells_absence_[f.signal] || f.phase != abi::FiringPhase::kTimer) return false;
     if (pack_->entity_kinds[f.entity.kind].keys.front() != "node") return false;
     const auto node = static_cast<SymbolId>(f.entity.values[0]);
-    return coverage_.in_gap(node, f.ts_ns);
+    return coverage_.in_gap(f.signal, node, f.ts_ns);
+  });
+}
+
+void Engine::drop_left_out() {
+  std::erase_if(firings_, [&](const abi::Firing& f) {
+    if (!coverage_.left_out(f)) return false;
+    left_out_ += f.change == abi::FiringChange::kStart;
+    return true;
   });
 }
 
 void Engine::deliver(const std::vector<const abi::Record*>& told, int64_t watermark_ns) {
   drop_unobserved_absences();
+  drop_left_out();
   if (sinks_.firing) {
     for (const auto& firing : firings_) sinks_.firing(firing);
   }

@@ -31,6 +31,9 @@ class Engine {
                                                 const EngineOptions& options, EngineSinks sinks);
 
   topology::Topology& topology() { return *topology_; }
+  [[nodiscard]] std::shared_ptr<const topology::Topology> shared_topology() const {
+    return topology_;
+  }
   Coverage& coverage() { return coverage_; }
   /// Sources whose records come from logs (for coverage).
   void mark_log_source(SymbolId source) {
@@ -52,6 +55,10 @@ class Engine {
   }
   [[nodiscard]] size_t incidents_opened() const { return incidents_->opened_count(); }
   [[nodiscard]] size_t triggers_unplaced() const { return incidents_->unplaced_count(); }
+  /// Event time of the last event; kNoTimeNs before the first.
+  [[nodiscard]] int64_t last_event_ns() const { return last_ts_ns_; }
+  /// Firings that overlays left out: disabled signals, exceptions.
+  [[nodiscard]] uint64_t firings_left_out() const { return left_out_; }
 
  private:
   Engine(std::shared_ptr<const abi::CompiledPack> pack,
@@ -59,6 +66,7 @@ class Engine {
          EngineSinks sinks);
   /// Nothing seen from a source that is silent is no absence (A5): such firings are dropped.
   void drop_unobserved_absences();
+  void drop_left_out();
   /// One piece between two epochs: the tables are the same for all of it.
   void process_piece(std::span<const abi::Record* const> records, int64_t watermark_ns);
   /// Whether the next epoch begins at or before `ts_ns`. A long silence has no epochs.
@@ -78,6 +86,7 @@ class Engine {
   std::vector<uint8_t> told_;            // [KindId] the incident tracker wants its records
   std::vector<uint8_t> tells_absence_;   // [SignalId]: has a `then absent` step
   std::vector<abi::Firing> firings_;     // reused
+  uint64_t left_out_ = 0;
   int64_t last_ts_ns_ = kNoTimeNs;
   int64_t next_epoch_ns_ = kNoTimeNs;
   bool started_ = false;

@@ -189,6 +189,14 @@ void ConditionStates::reset_entity(abi::EntityKindId kind, EntityIndex entity) {
   }
 }
 
+uint64_t ConditionStates::bytes_per_key(abi::EntityKindId kind) const {
+  uint64_t total = 0;
+  for (const abi::SignalId signal : signals_) {
+    if (core_.pack.signals[signal].entity_kind == kind) total += states_[0].bytes_per_key();
+  }
+  return total;
+}
+
 uint64_t ConditionStates::bytes() const {
   uint64_t total = 0;
   for (const auto& s : states_) total += s.bytes();

@@ -23,6 +23,7 @@ class ConditionStates {
   void on_timer(const Timer& timer);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);
   [[nodiscard]] uint64_t bytes() const;
+  [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId kind) const;
 
  private:
   enum class Phase : uint8_t { kIdle, kPending, kActive };

@@ -201,6 +201,17 @@ void CountStates::reset_entity(abi::EntityKindId kind, EntityIndex entity) {
   }
 }
 
+uint64_t CountStates::bytes_per_key(abi::EntityKindId kind) const {
+  uint64_t total = 0;
+  for (const GeneralPlan& g : generals_) {
+    if (core_.pack.signals[g.signal].entity_kind == kind) total += states_[0].bytes_per_key();
+  }
+  for (const abi::EntityKindId own : refs_kind_) {
+    if (own == kind) total += refs_[0].bytes_per_key();
+  }
+  return total;
+}
+
 uint64_t CountStates::bytes() const {
   uint64_t total = 0;
   for (const auto& s : states_) total += s.bytes();

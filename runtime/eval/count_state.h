@@ -53,6 +53,8 @@ class CountStates {
   void set_count_only(bool on) { refs_on_ = !on; }
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);
   [[nodiscard]] uint64_t bytes() const;
+  /// Of the states outside of the arena that a key of this kind can have.
+  [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId kind) const;
 
  private:
   struct RingHeader {

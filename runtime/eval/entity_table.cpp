@@ -56,6 +56,7 @@ EntityTable::Touch EntityTable::touch_slow(const std::array<uint64_t, 3>& key, u
       erase_key(result.index_evicted, order);
     }
     result.index = allocate(key);
+    result.created = true;
   }
   last_[result.index] = order;
   return result;

@@ -35,16 +35,23 @@ class EntityTable {
     EntityIndex index = kNoEntity;
     bool evicted = false;  // `index_evicted` lost its key
     EntityIndex index_evicted = kNoEntity;
+    bool created = false;  // the key is new
   };
   Touch touch(const std::array<uint64_t, 3>& key, uint64_t order) {
     if (direct_kind_) {
       const uint64_t id = key[0];
       if (id < direct_.size() && direct_[id] != kNoEntity) [[likely]] {
         last_[direct_[id]] = order;
-        return {direct_[id], false, kNoEntity};
+        return {direct_[id], false, kNoEntity, false};
       }
     }
     return touch_slow(key, order);
+  }
+  /// Takes the least recently touched key out, as an eviction by the cap does.
+  EntityIndex evict_oldest(uint64_t order) {
+    const EntityIndex victim = pick_victim();
+    erase_key(victim, order);
+    return victim;
   }
   /// Makes the indices evicted so far available again; between batches.
   void release();

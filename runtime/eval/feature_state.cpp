@@ -421,6 +421,17 @@ void FeatureStore::reset_entity(abi::EntityKindId kind, EntityIndex entity) {
   }
 }
 
+uint64_t FeatureStore::bytes_per_key(abi::EntityKindId kind) const {
+  uint64_t total = 0;
+  for (const auto& w : windows_) {
+    if (w.entity_kind == kind) total += w.states.bytes_per_key();
+  }
+  for (const auto& d : distincts_) {
+    if (d.entity_kind == kind) total += d.states.bytes_per_key();
+  }
+  return total;
+}
+
 uint64_t FeatureStore::bytes() const {
   uint64_t total = 0;
   for (const auto& w : windows_) total += w.states.bytes();

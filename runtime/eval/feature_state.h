@@ -54,6 +54,8 @@ class FeatureStore {
   void read_ring(uint32_t ring, EntityIndex entity, uint64_t exclude_order, abi::Value* out);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);
   [[nodiscard]] uint64_t bytes() const;
+  /// Of the states outside of the arena that a key of this kind can have.
+  [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId kind) const;
 
  private:
   static constexpr uint64_t kNoOrder = ~uint64_t{0};

@@ -140,6 +140,7 @@ class PagedObjects {
   void reset(EntityIndex index) {
     if (T* state = find(index); state != nullptr) *state = T{};
   }
+  [[nodiscard]] static constexpr uint64_t bytes_per_key() { return sizeof(T); }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:

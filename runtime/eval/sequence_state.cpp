@@ -401,6 +401,17 @@ void SequenceStates::reset_entity(abi::EntityKindId kind, EntityIndex entity, ui
   }
 }
 
+uint64_t SequenceStates::bytes_per_key(abi::EntityKindId kind) const {
+  uint64_t total = 0;
+  for (abi::SignalId s = 0; s < plans_.size(); ++s) {
+    if (included_[s] == 0 || core_.pack.signals[s].entity_kind != kind) continue;
+    const Form form = plans_[s].form;
+    if (form == Form::kGeneral) total += sizeof(State);
+    if (form == Form::kLatestPair || form == Form::kAbsentPair) total += sizeof(RefRing);
+  }
+  return total;
+}
+
 uint64_t SequenceStates::bytes() const {
   uint64_t total = 0;
   for (const auto& s : states_) total += s.bytes();

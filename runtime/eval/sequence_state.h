@@ -77,6 +77,8 @@ class SequenceStates {
   void on_timer(const Timer& timer);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity, uint64_t order);
   [[nodiscard]] uint64_t bytes() const;
+  /// Of the states outside of the arena that a key of this kind can have.
+  [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId kind) const;
 
  private:
   static constexpr unsigned kLiveBits = 16;  // order + 1 < 2^48 (0: none), timers per key < 2^16

@@ -380,6 +380,12 @@ void Shard::set_count_only(bool on) {
   sequences_.set_count_only(on);
 }
 
+uint64_t Shard::bytes_per_key(abi::EntityKindId kind) const {
+  return arena_.bytes_per_key(kind) + features_->bytes_per_key(kind) +
+         counts_.bytes_per_key(kind) + sequences_.bytes_per_key(kind) +
+         conditions_.bytes_per_key(kind);
+}
+
 uint64_t Shard::bytes() const {
   return arena_.bytes() + features_->bytes() + counts_.bytes() + sequences_.bytes() +
          conditions_.bytes() + core_.timers.bytes();

@@ -28,6 +28,7 @@ class SignalEngine::Impl {
       shards_.push_back(std::make_unique<Shard>(program_, options_, ShardRole::kGlobal));
       tasks_.resize(shards_.size());
     }
+    measure_keys();
     for (const auto& keys : program_.keys()) slots_max_ = std::max(slots_max_, keys.slots.size());
     ids_.resize(slots_max_ + 1);
   }
@@ -62,6 +63,7 @@ class SignalEngine::Impl {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<NearMiss> near_misses_;
   uint64_t evictions_ = 0;
+  uint64_t state_evictions_ = 0;
   Crew* crew_ = nullptr;
 
  private:
@@ -71,6 +73,50 @@ class SignalEngine::Impl {
     abi::EntityKindId kind = 0;
     EntityIndex evicted = kNoEntity;
   };
+
+  /// What a key of each kind takes must not depend on the number of shards: the plans of all of
+  /// them together say it.
+  void measure_keys() {
+    std::unique_ptr<Shard> whole;
+    if (node_shards_ > 1) whole = std::make_unique<Shard>(program_, options_, ShardRole::kAll);
+    const Shard& all = whole ? *whole : *shards_.front();
+    for (size_t k = 0; k < program_.tables().size(); ++k) {
+      key_bytes_.push_back(all.bytes_per_key(static_cast<abi::EntityKindId>(k)));
+    }
+  }
+
+  /// Makes room for a new key: the least recently touched keys of the kind that takes most go, in
+  /// total order, until all fit into `limits { state }`.
+  template <typename OnEvict>
+  void keep_within_budget(uint64_t order, EntityIndex* ids, const KindKeys& keys, size_t resolved,
+                          OnEvict&& on_evict) {
+    while (state_bytes_ > program_.pack().limits.state_bytes_max) {
+      size_t most = SIZE_MAX;
+      uint64_t most_bytes = 0;
+      for (size_t k = 0; k < key_bytes_.size(); ++k) {
+        const uint64_t live = program_.tables()[k].size();
+        if (live > 1 && live * key_bytes_[k] > most_bytes) {
+          most = k;
+          most_bytes = live * key_bytes_[k];
+        }
+      }
+      if (most == SIZE_MAX) return;  // one key of each kind stays, whatever it takes
+      const auto kind = static_cast<abi::EntityKindId>(most);
+      const EntityIndex victim = program_.tables()[most].evict_oldest(order);
+      state_bytes_ -= key_bytes_[most];
+      ++state_evictions_;
+      forget_id(kind, victim, ids, keys, resolved);
+      on_evict(kind, victim);
+    }
+  }
+
+  /// A tiny cap may push out a key of this very event.
+  static void forget_id(abi::EntityKindId kind, EntityIndex index, EntityIndex* ids,
+                        const KindKeys& keys, size_t resolved) {
+    for (size_t j = 0; j < resolved; ++j) {
+      if (keys.slots[j].entity_kind == kind && ids[j] == index) ids[j] = kNoEntity;
+    }
+  }
 
   /// Resolves the keys of a record into ids; calls on_evict(kind, index) for each key pushed out.
   template <typename OnEvict>
@@ -96,14 +142,15 @@ class SignalEngine::Impl {
       const EntityTable::Touch touch = table.touch(key, record.order);
       if (touch.evicted) [[unlikely]] {
         ++evictions_;
-        for (size_t j = 0; j < i; ++j) {  // a tiny cap may push out a key of this very event
-          if (keys.slots[j].entity_kind == slot.entity_kind && ids[j] == touch.index_evicted) {
-            ids[j] = kNoEntity;
-          }
-        }
+        state_bytes_ -= key_bytes_[slot.entity_kind];
+        forget_id(slot.entity_kind, touch.index_evicted, ids, keys, i);
         on_evict(slot.entity_kind, touch.index_evicted);
       }
       ids[i] = touch.index;
+      if (touch.created) [[unlikely]] {
+        state_bytes_ += key_bytes_[slot.entity_kind];
+        keep_within_budget(record.order, ids, keys, i + 1, on_evict);
+      }
     }
   }
 
@@ -231,6 +278,8 @@ class SignalEngine::Impl {
   }
 
   topology::HostState host_;
+  std::vector<uint64_t> key_bytes_;  // [EntityKindId]
+  uint64_t state_bytes_ = 0;         // of all live keys, by key_bytes_
   size_t slots_max_ = 0;
   std::vector<EntityIndex> ids_;
 
@@ -305,6 +354,7 @@ Counters SignalEngine::counters() const {
   for (uint64_t n : firings_by_signal()) total.firings += n;
   for (const auto& table : impl_->program_.tables()) total.keys += table.size();
   total.evictions = impl_->evictions_;
+  total.state_evictions = impl_->state_evictions_;
   return total;
 }
 

@@ -36,7 +36,8 @@ struct Counters {
   uint64_t evaluations = 0;  // leaves whose residual ran
   uint64_t leaf_hits = 0;
   uint64_t firings = 0;
-  uint64_t evictions = 0;         // keys evicted by the cap
+  uint64_t evictions = 0;         // keys evicted by `limits { keys }`
+  uint64_t state_evictions = 0;   // keys evicted by `limits { state }`
   uint64_t partials_dropped = 0;  // partial matches beyond partials_max
   uint64_t unless_dropped = 0;    // kept `unless` events beyond kept_max, younger than the window
   uint64_t keys = 0;

@@ -48,6 +48,14 @@ class StateArena {
       if (g.entity_kind == entity_kind) g.states.reset(entity);
     }
   }
+  /// What one key of an entity kind takes; after seal().
+  [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId entity_kind) const {
+    uint64_t total = 0;
+    for (const Group& g : groups_) {
+      if (g.entity_kind == entity_kind) total += g.size;
+    }
+    return total;
+  }
   [[nodiscard]] uint64_t bytes() const {
     uint64_t total = 0;
     for (const Group& g : groups_) total += g.states.bytes();

@@ -25,9 +25,9 @@ class NdjsonDecoder::Impl {
  public:
   Impl(std::shared_ptr<const abi::CompiledPack> pack, RejectSink sink, bool predict)
       : sampler_(counters_, std::move(sink)),
-        builder_(pack, counters_, sampler_),
-        templates_(builder_, *pack),
-        fast_(builder_, pack->kinds.size()),
+        builder_(std::move(pack), counters_, sampler_),
+        templates_(builder_),
+        fast_(builder_),
         predict_(predict) {}
 
   void decode(std::string_view text, SymbolId source, uint64_t first_line, RecordBatch& out) {

@@ -20,13 +20,14 @@ namespace reflex::stream {
 
 class PredictiveReader {
  public:
-  PredictiveReader(const RecordBuilder& builder, size_t kind_count)
-      : builder_(&builder), templates_(kind_count) {}
+  explicit PredictiveReader(const RecordBuilder& builder)
+      : builder_(&builder), templates_(builder.wire_kind_count()) {}
 
   /// Reads the line at `p`; the text must hold a '\n' and 64 readable bytes after that. Returns the
   /// byte after the '\n', or null when the line is not for this reader.
   const char* read(const char* p);
   [[nodiscard]] std::span<const JsonValue> members() const { return {members_.data(), count_}; }
+  /// The wire kind.
   [[nodiscard]] uint32_t kind() const { return kind_; }
   /// The bytes of the line between the value before `member` and its own.
   [[nodiscard]] std::string_view before(size_t member) const { return between_[member]; }
@@ -61,7 +62,7 @@ class PredictiveReader {
   void learn();
 
   const RecordBuilder* builder_;
-  std::vector<Template> templates_;  // [kind]
+  std::vector<Template> templates_;  // [wire kind]
   const Template* last_ = nullptr;   // of the previous line
   std::array<JsonValue, kMembersMax> members_;
   std::array<std::string_view, kMembersMax> between_;  // literal bytes before each value

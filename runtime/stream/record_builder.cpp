@@ -1,6 +1,7 @@
 // Schema-guided construction of records from JSON members.
 #include "runtime/stream/record_builder.h"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 
@@ -26,6 +27,11 @@ RecordBuilder::RecordBuilder(std::shared_ptr<const abi::CompiledPack> pack,
       const std::string name = member_name(field.name);
       if (keys_.find(name) == NameIndex::kAbsent) keys_.add(name, next++);
     }
+    for (const abi::KindAlias& alias : kind.aliases) {
+      for (const auto& rename : alias.renames) {
+        if (keys_.find(rename.member) == NameIndex::kAbsent) keys_.add(rename.member, next++);
+      }
+    }
   }
   RFX_CHECK(next < UINT16_MAX);
   slot_of_key_.resize(pack_->kinds.size());
@@ -36,9 +42,48 @@ RecordBuilder::RecordBuilder(std::shared_ptr<const abi::CompiledPack> pack,
       slot_of_key_[k][keys_.find(member_name(kind.fields[slot].name))] = static_cast<int16_t>(slot);
     }
     kind_names_.add(kind.name, k);
+    wires_.push_back({static_cast<uint16_t>(k), nullptr, 0});
   }
-  for (uint32_t k = 0; k < pack_->kinds.size(); ++k) {
-    for (const std::string& alias : pack_->kinds[k].alias_names) kind_names_.add(alias, k);
+  for (uint16_t k = 0; k < pack_->kinds.size(); ++k) {
+    for (const abi::KindAlias& alias : pack_->kinds[k].aliases) add_alias(k, alias);
+  }
+}
+
+void RecordBuilder::add_alias(uint16_t kind, const abi::KindAlias& alias) {
+  std::vector<int16_t> slots = slot_of_key_[kind];
+  Wire wire{kind, &alias, 0};
+  // First the old names go, then the new ones come: two fields may have changed places.
+  for (const auto& rename : alias.renames) {
+    if (rename.slot < abi::KindAlias::kSource) {
+      std::replace(slots.begin(), slots.end(), static_cast<int16_t>(rename.slot), kUnknownMember);
+    }
+  }
+  for (const auto& rename : alias.renames) {
+    int16_t& slot = slots[keys_.find(rename.member)];
+    const ReservedKey role = rename.slot == abi::KindAlias::kTs   ? kKeyTs
+                             : rename.slot == abi::KindAlias::kId ? kKeyId
+                                                                  : kKeySource;
+    if (rename.slot < abi::KindAlias::kSource) {
+      slot = static_cast<int16_t>(rename.slot);
+    } else {
+      slot = static_cast<int16_t>(kRoleBase - role);
+      wire.renamed_roles |= static_cast<uint8_t>(1u << role);
+    }
+  }
+  kind_names_.add(alias.name, static_cast<uint32_t>(wires_.size()));
+  slot_of_key_.push_back(std::move(slots));
+  wires_.push_back(wire);
+}
+
+void RecordBuilder::fill_constants(uint32_t wire, abi::Record& record, Slab& slab) const {
+  for (const auto& constant : wires_[wire].alias->constants) {
+    if (record.has(constant.slot)) continue;
+    uint64_t bits = constant.bits;
+    if (!constant.text.empty()) {
+      bits = reinterpret_cast<uint64_t>(slab.new_text(constant.text));
+    }
+    record.slots()[constant.slot] = bits;
+    record.present |= uint64_t{1} << constant.slot;
   }
 }
 
@@ -61,14 +106,15 @@ void RecordBuilder::build(std::span<const JsonValue> members, const LineOrigin& 
   build_kind(index, members, origin, out);
 }
 
-void RecordBuilder::build_kind(uint32_t kind, std::span<const JsonValue> members,
+void RecordBuilder::build_kind(uint32_t wire, std::span<const JsonValue> members,
                                const LineOrigin& origin, RecordBatch& out) {
+  const uint32_t kind = wires_[wire].kind;
   const KindPlan& plan = converter_.kinds()[kind];
   abi::Record& record = *out.slab->new_record(static_cast<unsigned>(plan.fields.size()));
   record.kind = static_cast<uint16_t>(kind);
   record.source = origin.source;
   record.seq = origin.line;
-  const std::vector<int16_t>& slot_of_key = slot_of_key_[kind];
+  const std::vector<int16_t>& slot_of_key = slot_of_key_[wire];
   const JsonValue* ts = nullptr;
   uint64_t bad = 0;
   unsigned unknown = 0;
@@ -92,7 +138,7 @@ void RecordBuilder::build_kind(uint32_t kind, std::span<const JsonValue> members
       if (result == Converted::kBad) bad |= bit;
       if (member.key >= kFirstFieldKey) continue;
     }
-    switch (member.key) {
+    switch (role_of(wire, member.key)) {
       case kKeyTs:
         ts = &member;
         break;
@@ -115,6 +161,7 @@ void RecordBuilder::build_kind(uint32_t kind, std::span<const JsonValue> members
         break;
     }
   }
+  set_constants(wire, record, *out.slab);
   counters_->unknown_fields += unknown;
   if (bad != 0) counters_->bad_fields += static_cast<unsigned>(std::popcount(bad));
   if (set_time(ts, origin, record)) check_keys(kind, bad, origin, record, out);

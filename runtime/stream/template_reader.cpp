@@ -20,8 +20,10 @@ bool set_time(int64_t ms, abi::Record& record) {
 
 }  // namespace
 
-TemplateReader::TemplateReader(RecordBuilder& builder, const abi::CompiledPack& pack)
-    : builder_(&builder), symbols_(&builder.converter().symbols()), templates_(pack.kinds.size()) {}
+TemplateReader::TemplateReader(RecordBuilder& builder)
+    : builder_(&builder),
+      symbols_(&builder.converter().symbols()),
+      templates_(builder.wire_kind_count()) {}
 
 abi::Record* TemplateReader::read(const char*& line, const LineOrigin& origin, Slab& slab) {
   if (last_ == nullptr) return nullptr;
@@ -32,11 +34,12 @@ abi::Record* TemplateReader::read(const char*& line, const LineOrigin& origin, S
   Template& own = templates_[kind];
   if (own.prefix != last_->prefix) return nullptr;
   abi::Record& record = *slab.new_unset_record(own.slot_count);
-  record.kind = static_cast<uint16_t>(kind);
+  record.kind = builder_->kind_of(kind);
   record.source = origin.source;
   record.seq = origin.line;
   if (store_prefix(own, record, slab)) {
     p = read_rest(own, p, record, slab);
+    if (p != nullptr) builder_->set_constants(kind, record, slab);
     if (p != nullptr && static_cast<size_t>(p - line) <= kLineBytesMax && finish(own, record)) {
       own.misses = 0;
       last_ = &own;
@@ -226,19 +229,19 @@ void TemplateReader::learn(const PredictiveReader& line, Template& own) {
     // A key that stands twice: the last one counts; the other readers know how.
     const int slot = builder_->slot_of(line.kind(), member.key);
     const uint64_t slot_bit = slot >= 0 ? uint64_t{1} << slot : 0;
-    const unsigned key_bit = member.key < kFirstFieldKey ? 1u << member.key & ~1u : 0;
+    const uint16_t role = builder_->role_of(line.kind(), member.key);
+    const unsigned key_bit = role < kFirstFieldKey ? 1u << role & ~1u : 0;
     if ((slots & slot_bit) != 0 || (reserved & key_bit) != 0) return;
     slots |= slot_bit;
     reserved |= key_bit;
-    if (slot < 0 && member.key == kKeyUnknown) ++own.unknown;
-    if (slot < 0 && member.key >= kFirstFieldKey) ++own.unknown;
+    if (slot < 0 && (role == kKeyUnknown || role >= kFirstFieldKey)) ++own.unknown;
     if (member.key == kKeyKind) own.kind_step = i;
     own.steps.push_back(step);
   }
   Step end;
   if ((reserved >> kKeyTs & 1u) == 0 || !set_literal(line.after(), false, end)) return;
   own.steps.push_back(end);
-  const KindPlan& plan = builder_->converter().kinds()[line.kind()];
+  const KindPlan& plan = builder_->converter().kinds()[builder_->kind_of(line.kind())];
   own.slot_count = static_cast<unsigned>(plan.fields.size());
   for (unsigned slot = 0; slot < own.slot_count; ++slot) own.slots |= uint64_t{1} << slot;
   own.required = plan.required_mask;
@@ -260,7 +263,7 @@ bool TemplateReader::set_literal(std::string_view bytes, bool is_string, Step& s
 bool TemplateReader::plan_step(uint32_t kind, const JsonValue& member, Step& step) const {
   const int slot = builder_->slot_of(kind, member.key);
   if (slot < 0) {
-    switch (member.key) {
+    switch (builder_->role_of(kind, member.key)) {
       case kKeyTs:
         step.action = Action::kTime;
         return true;
@@ -279,7 +282,7 @@ bool TemplateReader::plan_step(uint32_t kind, const JsonValue& member, Step& ste
   }
   if (member.key < kFirstFieldKey) return false;  // an envelope member that is a field too
   step.slot = static_cast<uint8_t>(slot);
-  const FieldForm form = builder_->converter().kinds()[kind].fields[step.slot].form;
+  const FieldForm form = builder_->converter().kinds()[builder_->kind_of(kind)].fields[step.slot].form;
   step.action = Action::kConvert;
   if (form == FieldForm::kSkip) step.action = Action::kSkip;
   if (form == FieldForm::kInt && !step.is_string) step.action = Action::kInt;

@@ -19,7 +19,7 @@ namespace reflex::stream {
 
 class TemplateReader {
  public:
-  TemplateReader(RecordBuilder& builder, const abi::CompiledPack& pack);
+  explicit TemplateReader(RecordBuilder& builder);
 
   /// Reads the line at `line` and moves it behind the '\n'; null when the line is not for this
   /// reader (then `line` stays).
@@ -95,7 +95,7 @@ class TemplateReader {
 
   RecordBuilder* builder_;
   LocalSymbols* symbols_;                                        // of the builder
-  std::vector<Template> templates_;                              // [kind]
+  std::vector<Template> templates_;                              // [wire kind]
   const Template* last_ = nullptr;                               // of the previous line
   std::vector<std::vector<Step>> prefixes_;                      // [id - 1]
   std::array<JsonValue, PredictiveReader::kMembersMax> tokens_;  // of the prefix

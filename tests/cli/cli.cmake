@@ -12,6 +12,10 @@ if(TARGET reflex)
     $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(learn_cli_test PROPERTIES LABELS cli TIMEOUT 300)
 
+  add_test(NAME site_cli_test COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/site_test.sh
+    $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(site_cli_test PROPERTIES LABELS cli TIMEOUT 300)
+
   add_executable(demo_test ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/demo/demo_test.cpp)
   target_link_libraries(demo_test PRIVATE reflex_flags GTest::gtest GTest::gtest_main
     nlohmann_json::nlohmann_json)

@@ -86,6 +86,11 @@ TEST(Coverage, AStructuredStreamCoversAKindOnceItCarriedOne) {
   coverage.add_gap(n1, 200, 300);
   EXPECT_FALSE(coverage.observed(0, n1, 200));
   EXPECT_TRUE(coverage.observed(0, n1, 300));
+  // The gap of one source is one of the signals that listen to it.
+  coverage.add_gap(n1, 400, 500, {0});
+  EXPECT_FALSE(coverage.observed(0, n1, 400));
+  coverage.add_gap(n1, 600, 700, {1});
+  EXPECT_TRUE(coverage.observed(0, n1, 600));
 }
 
 }  // namespace

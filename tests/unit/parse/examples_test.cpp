@@ -24,7 +24,7 @@ TEST(LanguageExamples, AllParseWithoutADiagnostic) {
   EXPECT_EQ(p.errors(), "");
   ASSERT_TRUE(p.module.head.has_value());
   EXPECT_EQ(p.module.head->imports.size(), 2u);
-  EXPECT_EQ(p.module.decls.size(), 43u);
+  EXPECT_EQ(p.module.decls.size(), 44u);
 }
 
 TEST(LanguageExamples, TreeHoldsWhatTheTextSays) {
@@ -42,7 +42,9 @@ TEST(LanguageExamples, TreeHoldsWhatTheTextSays) {
            "\"lab\"))",
            "(param throttle_limit :settings ((quantile 0.9995) (default 5)))",
            "(and (in e.code xid_hw) (not (call in_maintenance e.node)))",
-           "(except (hot_gpu known_sensor node gpu) (list n0417 3) (list n0981 0))",
+           "(set-profile hw.h100 (param temp_hot :value 89))",
+           "(except hot_gpu known_sensor :keys (node gpu) (list n0417 3) (list n0981 0))",
+           "(alias-kind gpu.ecc dcgm.sbe_burst (= total count))",
            "(unless c (job.ended :where (== c.job b.job)) :between (a b))",
            "(then-absent u (nic.state :where u.up) :for 30s)",
            "(condition (bursts (gpu.xid :where (call hw_xid it)) :gap 3m) >= 5 :within 1d)",
@@ -64,13 +66,18 @@ TEST(LanguageExamples, TreeHoldsWhatTheTextSays) {
            "(explained-by maintenance (nic_flap) :on node)",
            ":leak 0.001 :leak-per hour :learn)",
            ":opens job.stalled :opens nccl.timeout_seen :settle 30s :merge 10m)",
-           "\"action cordon(v.top.node) limit 3 per rack in 1h  mode dry_run\"",
+           "(action cordon v.top.node :limit 3 :per rack :in 1h :mode dry_run)",
+           "(annotate summary (of v.top.node) \": \" (of v.top.fault) \" at \" (of v.top.p :format "
+           "\"%.0f\") \", job \" (of v.job)",
+           "(label hw_class v.top.profile)",
            "(maintenance :from maint.start :until maint.end :on node :grace 15m)",
            "(at 0s :until 20h :every 5h gpu.xid (\"n1\"/0) (code 48) :repeat 10 :repeat-every 2s)",
            "(at 1220m nccl.timeout (\"j\") (node n1) (rank 0) (op \"all_reduce\") (waited 10m))",
            "(top :targets (\"n1\") :names (gpu_memory) :p >= 0.8) (not :targets (\"n\"[2..8])) "
            "(because :names (xid_bursts)) (silent :names (nic_flap))",
-           "(row hw.h100 88)",
+           "(test \"limit follows class [hw.h100, 88]\" (for hw hw.h100) (for hot 88)",
+           "(nodes \"n1\" :as hw.h100)",
+           "(at 1m gpu.temp (\"n1\"/0) (value 88))",
            "(= pid (call u32? pid))",
        }) {
     EXPECT_THAT(tree, HasSubstr(fragment));

@@ -315,10 +315,10 @@ const Case kCases[] = {
     {"adaptive_override_of_a_plain_one",
      ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from f quantile 0.999 over 7d default 3 floor 1 ceiling 30 } q: f64 = 3 } profile hw.b extends hw.a { q { default 4 } }", "R104",
      "q", "write: q = .."},
-    {"later_exceptions",
-     "signal s on (node, gpu) { when gpu.temp.value > 90 celsius exceptions known (node ==, gpu "
+    {"exceptions_key",
+     "signal s on (node, gpu) { when gpu.temp.value > 90 celsius exceptions known (node ==, gpuu "
      "==) } incident i on node { opens on s }",
-     "R390", "known", ""},
+     "R110", "gpuu", "did you mean 'gpu'?"},
 };
 
 INSTANTIATE_TEST_SUITE_P(sema, Reports, ::testing::ValuesIn(kCases),

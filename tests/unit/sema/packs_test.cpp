@@ -80,6 +80,36 @@ TEST(Packs, versions_are_checked) {
   EXPECT_FALSE(version_satisfies("3.1.0-rc1", "^3"));
   EXPECT_TRUE(version_satisfies("2.0.0", ">=1.4"));
   EXPECT_TRUE(version_satisfies("1.10.0", ">= 1.9"));
+  EXPECT_TRUE(version_satisfies("1.4.2", "~1.4"));
+  EXPECT_FALSE(version_satisfies("1.5.0", "~1.4"));
+  EXPECT_TRUE(version_satisfies("1.5.0", "< 2"));
+  EXPECT_FALSE(version_satisfies("2.0.0", "<= 1.9"));
+  EXPECT_FALSE(version_satisfies("1.0.0", "!= 1.0.0"));
+  EXPECT_FALSE(version_satisfies("", "^1"));  // an implicit pack has no version
+}
+
+TEST(Packs, a_diamond_of_two_majors_prints_both_paths) {
+  const auto out = compile_files(
+      {{"base/pack.rfx", kBase},
+       {"a/pack.rfx", "pack a 1.0.0 import base ^1"},
+       {"b/pack.rfx", "pack b 1.0.0 import base ^2"},
+       {"site/pack.rfx", "pack site 1.0.0 import a import b"}});
+  EXPECT_EQ(ids(*out), "R528") << rendered(*out);
+  EXPECT_EQ(only(*out, "R528").message,
+            "two versions of pack 'base' are wanted: site -> b -> base ^2, and site -> a -> base "
+            "^1");
+}
+
+TEST(Packs, what_an_import_names_must_be_there) {
+  const auto only_typo = compile_files(
+      {{"base/pack.rfx", kBase},
+       {"site/pack.rfx", "pack site 1.0.0 import base only (gpu.xidd)"}});
+  EXPECT_EQ(only(*only_typo, "R103").help, "did you mean 'gpu.xid'?");
+  const auto alias = compile_files({{"base/pack.rfx", kBase},
+                                    {"b/pack.rfx", "pack b 1.0.0"},
+                                    {"site/pack.rfx",
+                                     "pack site 1.0.0 import base as x import b as x"}});
+  EXPECT_EQ(ids(*alias), "R107");
 }
 
 TEST(Packs, two_packs_of_one_name_and_files_without_a_head) {

@@ -83,6 +83,42 @@ TEST(Ndjson, Field_forms) {
             event + "gpu.xid src=src seq=1 rep=0 node=n code=2");
 }
 
+// ---- a site's own names (overlays: `alias kind`)
+
+TEST(Ndjson, Alias_reads_its_own_members) {
+  const std::string event = "1970-01-01T00:00:05.000Z ";
+  EXPECT_EQ(
+      only(R"({"stamp":5000,"kind":"site.ecc","host":"n1","gpu":3,"count":7,"fatal":true})"),
+      event + "gpu.ecc src=src seq=1 rep=0 node=n1 gpu=3 type=corrected total=7 fatal=1");
+  // The old names mean nothing here, and a value of the event goes before the constant.
+  EXPECT_EQ(only(R"({"stamp":5000,"ts":9,"kind":"site.ecc","host":"n1","node":"n2","total":8,)"
+                 R"("type":"uncorrected"})"),
+            event + "gpu.ecc src=src seq=1 rep=0 node=n1 type=uncorrected");
+  EXPECT_EQ(rejected(R"({"stamp":5000,"kind":"site.ecc","node":"n1"})"), Reject::kMissingKey);
+  EXPECT_EQ(rejected(R"({"ts":5000,"kind":"site.ecc","host":"n1"})"), Reject::kMissingTs);
+}
+
+TEST(Ndjson, Alias_on_the_fast_path) {
+  std::string text;
+  std::vector<std::string> want;
+  for (int i = 0; i < 200; ++i) {
+    const std::string n = std::to_string(i);
+    // Two kinds by turns, so that the template of each is used.
+    if (i % 2 == 0) {
+      text += R"({"stamp":5000,"kind":"site.ecc","host":"n1","gpu":3,"count":)" + n + "}\n";
+      want.push_back("1970-01-01T00:00:05.000Z gpu.ecc src=src seq=" + std::to_string(i + 1) +
+                     " rep=0 node=n1 gpu=3 type=corrected total=" + n);
+    } else {
+      text += R"({"ts":5000,"kind":"gpu.ecc","node":"n1","gpu":3,"total":)" + n + "}\n";
+      want.push_back("1970-01-01T00:00:05.000Z gpu.ecc src=src seq=" + std::to_string(i + 1) +
+                     " rep=0 node=n1 gpu=3 total=" + n);
+    }
+  }
+  const Decoded fast = decode(text, true);
+  EXPECT_EQ(fast.events, want);
+  EXPECT_EQ(fast.counters.unknown_fields, 0u);
+}
+
 TEST(Ndjson, Rejections_have_a_reason) {
   EXPECT_EQ(rejected("{"), Reject::kBadJson);
   EXPECT_EQ(rejected("hello"), Reject::kBadJson);
@@ -123,6 +159,8 @@ const std::vector<std::string>& seeds() {
       R"({"ts":8,"node":"n4","kind":"gpu.xid","code":-4,"other":[1]})",
       R"({"ts":11,"node":"n5","kind":"gpu.ecc","fatal":false,"source":"agent","id":"b\/2"})",
       R"({"ts":12,"node":"a-name-of-more-than-16-bytes","job":"j2","kind":"nccl.timeout","at":12})",
+      R"({"kind":"site.ecc","stamp":13,"host":"n6","gpu":2,"count":4,"total":9,"ts":1})",
+      R"({"stamp":14,"kind":"site.ecc","host":"n7","count":5,"node":"other","gpu_":1})",
   };
   return kSeeds;
 }

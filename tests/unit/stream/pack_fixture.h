@@ -67,7 +67,7 @@ inline std::shared_ptr<abi::CompiledPack> make_pack() {
       kind("gpu.xid", {key("node"), key("gpu", true, true), field("code", type_of(Scalar::kInt)),
                        field("pid", type_of(Scalar::kInt)), field("reg", five),
                        field("text", type_of(Scalar::kString))});
-  xid.alias_names = {"xid"};
+  xid.aliases.push_back({"xid", {}, {}, {}});
   pack->kinds.push_back(xid);
   abi::Type declared = type_of(Scalar::kEnum);
   declared.enum_id = 1;
@@ -76,9 +76,14 @@ inline std::shared_ptr<abi::CompiledPack> make_pack() {
   for (const std::string& word : pack->enums[1].words) {
     pack->enums[1].symbols.push_back(pack->symbols->intern(word));
   }
-  pack->kinds.push_back(kind(
+  abi::KindSchema ecc = kind(
       "gpu.ecc", {key("node"), key("gpu", true, true), field("type", declared),
-                  field("total", type_of(Scalar::kInt)), field("fatal", type_of(Scalar::kBool))}));
+                  field("total", type_of(Scalar::kInt)), field("fatal", type_of(Scalar::kBool))});
+  ecc.aliases.push_back({"site.ecc",
+                         {{0, "host"}, {3, "count"}, {abi::KindAlias::kTs, "stamp"}},
+                         {{2, pack->symbols->intern("corrected"), ""}},
+                         {}});
+  pack->kinds.push_back(ecc);
   pack->kinds.push_back(
       kind("nccl.timeout",
            {key("job"), key("node", true), field("rank", type_of(Scalar::kInt)),
