@@ -14,7 +14,7 @@ enum ExitCode : int { kOk = 0, kFindings = 1, kInvalidPack = 2, kUsage = 3, kInt
 
 /// Flags that every command has.
 struct CommonFlags {
-  std::string format = "text";  // text | json
+  std::string format = "text";  // text | json | sarif | github
   std::string color = "auto";   // auto | always | never
   bool quiet = false;
   [[nodiscard]] bool color_on(int fd) const;
@@ -23,6 +23,7 @@ struct CommonFlags {
 using Command = std::function<int()>;
 
 Command add_check(CLI::App& app, const CommonFlags& common);
+Command add_fmt(CLI::App& app, const CommonFlags& common);
 Command add_test(CLI::App& app, const CommonFlags& common);
 Command add_run(CLI::App& app, const CommonFlags& common);
 Command add_learn(CLI::App& app, const CommonFlags& common);

@@ -21,7 +21,8 @@ int run(int argc, char** argv) {
   CLI::App app("Reflex: reads the events of a training cluster and names the faulty node.",
                "reflex");
   CommonFlags common;
-  app.add_option("--format", common.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--format", common.format, "text, json; of diagnostics also sarif or github")
+      ->check(CLI::IsMember({"text", "json", "sarif", "github"}));
   app.add_option("--color", common.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_flag("-q,--quiet", common.quiet, "only data and errors");
@@ -30,7 +31,8 @@ int run(int argc, char** argv) {
                                    REFLEX_LLVM_VERSION));
   app.require_subcommand(1);
   app.fallthrough();  // common flags may stand after the command too
-  const std::vector<Command> commands = {add_check(app, common),    add_test(app, common),
+  const std::vector<Command> commands = {add_check(app, common),    add_fmt(app, common),
+                                         add_test(app, common),
                                          add_run(app, common),      add_explain(app, common),
                                          add_help_id(app, common),  add_schema(app, common),
                                          add_anonymize(app, common), add_learn(app, common),
