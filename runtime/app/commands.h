@@ -32,6 +32,8 @@ Command add_feedback(CLI::App& app, const CommonFlags& common);
 Command add_explain(CLI::App& app, const CommonFlags& common);
 Command add_anonymize(CLI::App& app, const CommonFlags& common);
 Command add_help_id(CLI::App& app, const CommonFlags& common);
+Command add_new(CLI::App& app, const CommonFlags& common);
+Command add_completion(CLI::App& app, const CommonFlags& common);
 Command add_schema(CLI::App& app, const CommonFlags& common);
 
 }  // namespace reflex::app

@@ -31,12 +31,12 @@ int run(int argc, char** argv) {
                                    REFLEX_LLVM_VERSION));
   app.require_subcommand(1);
   app.fallthrough();  // common flags may stand after the command too
-  const std::vector<Command> commands = {add_check(app, common),    add_fmt(app, common),
-                                         add_test(app, common),
-                                         add_run(app, common),      add_explain(app, common),
-                                         add_help_id(app, common),  add_schema(app, common),
-                                         add_anonymize(app, common), add_learn(app, common),
-                                         add_backtest(app, common), add_feedback(app, common)};
+  std::vector<Command> commands;
+  for (const auto add :
+       {add_check, add_fmt, add_test, add_run, add_explain, add_help_id, add_schema, add_new,
+        add_completion, add_anonymize, add_learn, add_backtest, add_feedback}) {
+    commands.push_back(add(app, common));
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

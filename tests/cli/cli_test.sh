@@ -395,6 +395,32 @@ expect "fmt of nothing" 3 'no .rfx' "$reflex" fmt empty_folder
 expect "fmt -w into a folder that is not writable" '0|3' '' bash -c \
   'mkdir -p locked && printf "signal  s on node { e: k }" >locked/a.rfx && chmod 555 locked; "$0" fmt -w locked/a.rfx; code=$?; chmod 755 locked; exit $code' "$reflex"
 
+# ---- new, completion
+
+expect "new makes a pack" 0 '^site/gpu/pack.rfx$' "$reflex" new site.gpu
+expect "its tests pass" 0 '2 tests, 2 passed, 0 failed' "$reflex" test site/gpu --matrix
+expect "it has no finding" 0 '' "$reflex" check site/gpu --fail-level warning
+expect "it is laid out as fmt would" 0 '' "$reflex" fmt --check site/gpu
+expect "new overwrites nothing" 3 'exists and is not empty' "$reflex" new site.gpu
+expect "new in another folder" 0 '^packs/one/pack.rfx$' "$reflex" new one --in packs
+expect "a bad name" 3 'no name of a pack' "$reflex" new 'Site/Gpu'
+"$reflex" completion bash >completion.bash
+# completes WANTED WORDS...: what bash offers behind the words holds the wanted one.
+completes() {
+  local wanted=$1
+  shift
+  bash -c 'source ./completion.bash; COMP_WORDS=(reflex "${@:2}"); COMP_CWORD=$(($# - 1)); _reflex
+    [[ " ${COMPREPLY[*]} " == *" $1 "* ]]' - "$wanted" "$@" && pass || fail "completion of $*" "no $wanted"
+}
+completes check ch
+completes --fail-level check mini --fail
+completes warning check mini --fail-level w
+completes sarif check mini --format s
+completes R105 help R10
+completes zsh completion z
+expect "zsh completion" 0 "'--fail-level\[.*:value:\(error warning\)" "$reflex" completion zsh
+expect "completion of another shell" 3 'fish' "$reflex" completion fish
+
 # ---- profiles
 
 pack classes <<'RFX'
