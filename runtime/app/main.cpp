@@ -37,8 +37,13 @@ int run(int argc, char** argv) {
         add_completion, add_anonymize, add_learn, add_backtest, add_feedback}) {
     commands.push_back(add(app, common));
   }
+  std::vector<std::string> arguments;  // from the last to the first, as CLI11 wants them
+  for (int i = argc - 1; i > 0; --i) {
+    // The one word with a single dash, as `go test` and language.md B1 have it.
+    arguments.emplace_back(std::string_view(argv[i]) == "-run" ? "--run" : argv[i]);
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? kOk : kUsage;

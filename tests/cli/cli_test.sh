@@ -395,6 +395,63 @@ expect "fmt of nothing" 3 'no .rfx' "$reflex" fmt empty_folder
 expect "fmt -w into a folder that is not writable" '0|3' '' bash -c \
   'mkdir -p locked && printf "signal  s on node { e: k }" >locked/a.rfx && chmod 555 locked; "$0" fmt -w locked/a.rfx; code=$?; chmod 755 locked; exit $code' "$reflex"
 
+# ---- test: failures that explain themselves, coverage, -run, JUnit
+
+pack failing <<'RFX'
+pack t.failing 1.0.0
+event gpu.xid { key node: node  key gpu: gpu_index?  code: u16 }
+event a.two { key node: node }
+profile h fallback { hot: celsius = 85  cold: celsius = 5 }
+event gpu.temp { key node: node  value: celsius }
+signal burst on (node, gpu) { count gpu.xid where it.code in [48, 63] >= 3 within 10m }
+signal pair on node within 1m { x: gpu.xid where x.code == 48 then y: a.two }
+signal hot on node { when gpu.temp.value > profile.hot for 0s }
+fault bad on node { prior 1e-4 per job }
+bad causes pair p 0.9 lag -5s .. 10m
+bad causes hot p 0.5 lag -5s .. 10m
+incident i on job { opens on burst or pair or hot }
+test "too few" {
+  nodes n[1..2]  job j on n[1..2]
+  at 1m: gpu.xid n1/3 code 48 x2 every 10s
+  at 2m: gpu.xid n1/3 code 31
+  at 10m: a.two n2
+  expect burst on n1/3 at 2m
+  expect pair on n1
+}
+test "pair" {
+  nodes n[1..2]  job j on n[1..2]
+  at 1m: gpu.xid n1/3 code 48
+  at 1m5s: a.two n1
+  at 9m: gpu.xid n1/3 code 13
+  expect pair on n1
+}
+RFX
+expect "a failure names its place" 1 'pack.rfx:18:3: error: expected burst on n1/3 at 2m; it fired: never' \
+  "$reflex" test failing
+expect "with the value under each part" 1 'code in \{48, 63\}: false \(code = 31\)' "$reflex" test failing
+expect "the count and its limit" 1 'at most 2 within 10m on n1/3 at 1m10s; it fires when the count is >= 3' \
+  "$reflex" test failing
+expect "the near miss" 1 '1 of 2 steps on n1, given up at' "$reflex" test failing
+expect "-run selects" 0 '1 tests, 1 passed' "$reflex" test failing -run '^pair$'
+expect "-run of nothing" 1 "no title matches 'nothing'" "$reflex" test failing -run nothing
+expect "tests as JSON" 1 '^\{"title":"pair",.*"passed":true' "$reflex" test failing --json
+"$reflex" test failing --junit junit.xml >out 2>err
+if python3 -c 'import sys, xml.etree.ElementTree as t; s = t.parse("junit.xml").getroot()
+sys.exit((s.get("tests"), s.get("failures"), len(s.findall("testcase/failure"))) != ("2", "1", 1))'; then pass; else
+  fail "JUnit" "not two tests with one failure"
+fi
+cover() { expect "coverage: $1" 0 "$2" "$reflex" test failing --run pair --coverage; }
+cover "signals" '^  signals +1 of +3 '
+cover "a signal that never fired" 'not covered: t.failing.burst never fired \(.*:6\)'
+cover "edges" '^  edges +1 of +2 '
+cover "an edge that was no evidence" 'not covered: t.failing.bad causes t.failing.hot was never evidence'
+cover "parameters" '^  profile parameters +0 of +2 '
+cover "a parameter that no test read" 'profile.hot was never read'
+cover "a parameter that no rule reads" 'profile.cold is read by no expression'
+cover "both answers" 'not covered: t.failing.hot, when .*: never asked'
+expect "coverage as JSON" 0 '^\{"coverage":\{"signals":\{"covered":1,"total":3,' \
+  "$reflex" test failing --run pair --coverage --json
+
 # ---- new, completion
 
 expect "new makes a pack" 0 '^site/gpu/pack.rfx$' "$reflex" new site.gpu
@@ -541,6 +598,7 @@ expect "the examples of LANGUAGE.md" 0 'passed, 0 failed' "$reflex" test referen
 # ---- the real packs
 
 if [[ -d $root/rules/std ]]; then
+  expect "coverage changes no result" 0 ' passed, 0 failed' "$reflex" test "$root/rules/std" --coverage
   expect "the shipped packs are valid" 0 '' "$reflex" check "$root/rules" "$root/hwprofiles"
 fi
 
