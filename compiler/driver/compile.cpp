@@ -268,9 +268,7 @@ Result<std::unique_ptr<Compilation>> Pipeline::run(std::vector<InMemoryFile> fil
 
 }  // namespace
 
-Result<std::unique_ptr<Compilation>> compile(const std::vector<std::string>& paths,
-                                             const Options& options) {
-  if (paths.empty()) return Error{"no packs given: name files or folders with .rfx files"};
+Result<std::vector<std::string>> find_sources(const std::vector<std::string>& paths) {
   std::vector<std::string> found;
   for (const std::string& path : paths) {
     if (const Status status = find_files(path, found); !status) return Error(status.error());
@@ -278,8 +276,18 @@ Result<std::unique_ptr<Compilation>> compile(const std::vector<std::string>& pat
   for (std::string& path : found) path = fs::path(path).lexically_normal().string();
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+Result<std::string> read_source(const std::string& path) { return read_whole(path); }
+
+Result<std::unique_ptr<Compilation>> compile(const std::vector<std::string>& paths,
+                                             const Options& options) {
+  if (paths.empty()) return Error{"no packs given: name files or folders with .rfx files"};
+  auto found = find_sources(paths);
+  if (!found) return Error(found.error());
   std::vector<InMemoryFile> files;
-  for (const std::string& path : found) {
+  for (const std::string& path : found.value()) {
     auto text = read_whole(path);
     if (!text) return Error(text.error());
     files.push_back({path, std::move(text).value()});

@@ -1,7 +1,10 @@
 // `reflex help R105` and `reflex schema verdict`: reference from the tables.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "compiler/diag/diagnostic.h"
+#include "compiler/diag/help_page.h"
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
 #include "runtime/app/verdict_schema.h"
@@ -25,9 +28,18 @@ int help_id(const std::string& text, const CommonFlags& common) {
     print_error(common, fmt::format("no diagnostic '{}': `reflex help` lists them", text));
     return kUsage;
   }
-  const auto& row = diag::info(*id);
-  fmt::print("{} ({}): {}\n\n  wrong:  {}\n  right:  {}\n", diag::to_text(row.id),
-             severity_text(row.severity), row.title, row.bad, row.good);
+  if (common.format == "json") {
+    const auto& row = diag::info(*id);
+    const auto page_text = diag::help_text(*id);
+    const nlohmann::ordered_json page{
+        {"id", diag::to_text(*id)}, {"severity", severity_text(row.severity)},
+        {"title", row.title},       {"cause", page_text.cause},
+        {"wrong", row.bad},         {"right", row.good},
+        {"fix", page_text.fix}};
+    fmt::print("{}\n", page.dump());
+    return kOk;
+  }
+  fmt::print("{}", diag::render_help(*id));
   return kOk;
 }
 
