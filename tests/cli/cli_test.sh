@@ -653,6 +653,17 @@ awk '/^```rfx$/ {on = 1; next} /^```$/ {on = 0} on' "$root/grammar/LANGUAGE.md" 
 expect "the examples of LANGUAGE.md" 0 'passed, 0 failed' "$reflex" test reference --matrix \
   --profiles "$root/hwprofiles"
 
+mkdir -p functions
+awk '/^```rfx$/ {on = 1; next} /^```$/ {on = 0} on' "$root/grammar/BUILTINS.md" >functions/pack.rfx
+expect "an example of every function" 0 ' passed, 0 failed' "$reflex" test functions --matrix \
+  --profiles "$root/hwprofiles"
+expect "and by the interpreter" 0 ' passed, 0 failed' "$reflex" test functions --backend interp \
+  --profiles "$root/hwprofiles"
+"$reflex" help --reference builtins >out 2>err
+if cmp -s out "$root/grammar/BUILTINS.md"; then pass; else
+  fail "help --reference builtins" "is not grammar/BUILTINS.md"
+fi
+
 # ---- the real packs
 
 if [[ -d $root/rules/std ]]; then
