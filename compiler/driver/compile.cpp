@@ -230,6 +230,9 @@ Result<std::unique_ptr<Compilation>> Pipeline::run(std::vector<InMemoryFile> fil
   if (out_->modules.empty()) return Error{"no pack files given"};
 
   const sema::PackSet packs = sema::group_packs(out_->sources, out_->modules, out_->sink);
+  for (const sema::PackIndex p : packs.of_module) {
+    out_->module_packs.push_back(packs.packs[p].name);
+  }
   sema::Input input{out_->sources,
                     out_->modules,
                     packs,

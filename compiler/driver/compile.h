@@ -37,6 +37,7 @@ struct Compilation {
   source::SourceMap sources;
   diag::Sink sink;
   std::vector<ast::Module> modules;               // every file that parsed
+  std::vector<std::string> module_packs;          // parallel: the name of the file's pack
   std::shared_ptr<const abi::CompiledPack> pack;  // null when there are errors
   ir::Module ir;                                  // after the passes
   /// Tests of the packs in declaration order: (module index, decl index).

@@ -64,6 +64,7 @@ Loaded load_packs(const LoadRequest& request, const CommonFlags& common) {
   compiler::Options options;
   options.include_tests = request.include_tests;
   options.compile_threads = request.compile_threads;
+  options.symbols = request.symbols;
   options.backend =
       request.backend == "interp" ? compiler::Backend::kInterp : compiler::Backend::kJit;
   // Only for warnings about ends that have passed; what a pack does depends on event time alone.

@@ -17,6 +17,7 @@ struct LoadRequest {
   bool include_tests = false;
   std::string backend = "jit";  // jit | interp
   unsigned compile_threads = 2;
+  std::shared_ptr<SymbolTable> symbols;  // null: a new one
   bool print_diagnostics = true;  // errors only: lints are for `check`, which prints by itself
 };
 

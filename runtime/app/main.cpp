@@ -21,8 +21,8 @@ int run(int argc, char** argv) {
   CLI::App app("Reflex: reads the events of a training cluster and names the faulty node.",
                "reflex");
   CommonFlags common;
-  app.add_option("--format", common.format, "text, json; of diagnostics also sarif or github")
-      ->check(CLI::IsMember({"text", "json", "sarif", "github"}));
+  app.add_option("--format", common.format, "text, json; of diagnostics also sarif or github, of diff md")
+      ->check(CLI::IsMember({"text", "json", "sarif", "github", "md"}));
   app.add_option("--color", common.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_flag("-q,--quiet", common.quiet, "only data and errors");
@@ -33,7 +33,7 @@ int run(int argc, char** argv) {
   app.fallthrough();  // common flags may stand after the command too
   std::vector<Command> commands;
   for (const auto add :
-       {add_check, add_fmt, add_test, add_run, add_explain, add_help_id, add_schema, add_new,
+       {add_check, add_fmt, add_test, add_diff, add_run, add_explain, add_help_id, add_schema, add_new,
         add_completion, add_anonymize, add_learn, add_backtest, add_feedback}) {
     commands.push_back(add(app, common));
   }
@@ -47,6 +47,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? kOk : kUsage;
+  }
+  if (common.format == "md" && !app.got_subcommand("diff")) {
+    print_error(common, "md is a form of diff alone: use text, json, sarif or github");
+    return kUsage;
   }
   for (const auto& command : commands) {
     if (const int code = command(); code >= 0) return code;

@@ -452,6 +452,64 @@ cover "both answers" 'not covered: t.failing.hot, when .*: never asked'
 expect "coverage as JSON" 0 '^\{"coverage":\{"signals":\{"covered":1,"total":3,' \
   "$reflex" test failing --run pair --coverage --json
 
+# ---- diff: meaning, state, verdicts
+
+pack diff_a <<'RFX'
+pack t.d 1.0.0
+event gpu.xid { key node: node  key gpu: gpu_index?  code: u16 }
+event nccl.stuck { key node: node }
+list hw: set<u16> = [48, 50]
+profile h fallback { hot: celsius = 85 }
+event gpu.temp { key node: node  value: celsius }
+# A comment.
+signal from_list on node { e: gpu.xid where e.code in hw }
+signal many on node { count gpu.xid >= 3 within 10m }
+signal less on node { count gpu.xid >= 3 within 1h }
+signal moved on node { count gpu.xid >= 3 within 1h }
+signal gone on node { e: gpu.xid where e.code == 1 }
+signal hot on node { when gpu.temp.value > profile.hot }
+signal stuck on node { e: nccl.stuck }
+fault memory on node { prior 2e-4 per job }
+memory causes from_list p 0.9 lag -5s .. 10m
+memory causes many, less, moved, gone, hot p 0.5
+memory causes stuck p 0.9 lag -30s .. 15m scope peers
+incident hang on job { opens on stuck }
+RFX
+mkdir -p diff_b && sed -e 's/1.0.0/1.1.0/' -e 's/# A comment./# Another comment, and another layout./' \
+  -e 's/\[48, 50\]/[50]/' -e 's/= 85/= 83/' -e 's/\(many.*\)within 10m/\1within 1h/' \
+  -e 's/\(less.*\)within 1h/\1within 10m/' -e 's/moved on node/moved on (node, gpu)/' \
+  -e '/^signal gone/d' -e 's/, gone//' -e 's/p 0.9 lag -5s/p 0.7 lag -5s/' \
+  -e 's/^incident/signal fresh on node { e: gpu.xid where e.code == 2 }\nmemory causes fresh p 0.5\n&/' \
+  -e 's/on node { count/on  node  { count/' diff_a/pack.rfx >diff_b/pack.rfx
+differs() { expect "diff: $1" 0 "$2" "$reflex" diff diff_a diff_b "${@:3}"; }
+differs "the version" '^  pack t.d changed$'
+differs "a signal through the list that it reads" \
+  'signal t.d.from_list changed .its text is the same; what it reads changed: list t.d.hw'
+differs "a removed signal" '^    - signal gone on node'
+differs "an edge's numbers" 'edge t.d.memory causes t.d.from_list .scope self. changed'
+differs "what a class reads" 'value profile.hot changed .1 class.es.: h'
+differs "a longer window" 'kept +signal t.d.many [0-9]+ B/key  window 10m -> 1h; history incomplete'
+differs "a shorter window" 'trimmed +signal t.d.less [0-9]+ B/key  window 1h -> 10m'
+differs "other keys" 'reset +signal t.d.moved [0-9]+ B/key  on node -> .node, gpu.'
+differs "new" 'new +signal t.d.fresh'
+differs "removed" 'removed +signal t.d.gone'
+run "$reflex" diff diff_a diff_b
+if grep -q 'signal t.d.many changed' out && ! grep -Eq 'comment|stuck' out; then pass; else
+  fail "diff is of meaning" "a comment or an unchanged signal is told, or a changed one is not"
+fi
+differs "Markdown" '^\| trimmed \| signal `t.d.less` \| [0-9]+ \| window 1h -> 10m \|' --format md
+differs "JSON" '"name":"t.d.less","what":"signal","fate":"trimmed"' --format json
+sed 's/"nccl.stuck"/"nccl.stuck"/; s/,"waited":1.5//' trace.ndjson >diff.ndjson
+differs "verdicts of a replay" '1 other answers' --events diff.ndjson
+differs "the answer before" '^    - (confirmed|suspected) n2 .t.d.memory. [0-9.]+$' --events diff.ndjson
+differs "firings of a replay" 't.d.from_list fires 0 times, before 1' --events diff.ndjson
+expect "diff --exit-code" 1 '' "$reflex" diff diff_a diff_b --exit-code
+expect "no difference" 0 '^packs: 0 difference' "$reflex" diff diff_a diff_a --exit-code \
+  --events diff.ndjson
+expect "diff of a broken pack" 2 'R100' "$reflex" diff diff_a half_file
+expect "diff as SARIF" 3 'no sarif form' "$reflex" diff diff_a diff_b --format sarif
+expect "md is of diff alone" 3 'form of diff alone' "$reflex" check mini --format md
+
 # ---- new, completion
 
 expect "new makes a pack" 0 '^site/gpu/pack.rfx$' "$reflex" new site.gpu
@@ -594,6 +652,17 @@ mkdir -p reference
 awk '/^```rfx$/ {on = 1; next} /^```$/ {on = 0} on' "$root/grammar/LANGUAGE.md" >reference/pack.rfx
 expect "the examples of LANGUAGE.md" 0 'passed, 0 failed' "$reflex" test reference --matrix \
   --profiles "$root/hwprofiles"
+
+mkdir -p functions
+awk '/^```rfx$/ {on = 1; next} /^```$/ {on = 0} on' "$root/grammar/BUILTINS.md" >functions/pack.rfx
+expect "an example of every function" 0 ' passed, 0 failed' "$reflex" test functions --matrix \
+  --profiles "$root/hwprofiles"
+expect "and by the interpreter" 0 ' passed, 0 failed' "$reflex" test functions --backend interp \
+  --profiles "$root/hwprofiles"
+"$reflex" help --reference builtins >out 2>err
+if cmp -s out "$root/grammar/BUILTINS.md"; then pass; else
+  fail "help --reference builtins" "is not grammar/BUILTINS.md"
+fi
 
 # ---- the real packs
 

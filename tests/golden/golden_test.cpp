@@ -17,6 +17,8 @@
 
 #include "compiler/diag/help_page.h"
 #include "compiler/driver/compile.h"
+#include "compiler/driver/reference.h"
+#include "compiler/sema/builtins.h"
 
 namespace reflex::test {
 namespace {
@@ -138,6 +140,31 @@ TEST(HelpPages, every_id_has_a_page_with_cause_and_fix) {
     EXPECT_FALSE(text.fix.empty()) << diag::to_text(row.id);
     EXPECT_FALSE(row.title.empty()) << diag::to_text(row.id);
   }
+}
+
+TEST(Reference, every_function_of_the_checker_is_documented) {
+  std::vector<std::string> documented;
+  for (const sema::FunctionDoc& doc : sema::function_docs()) documented.emplace_back(doc.name);
+  std::sort(documented.begin(), documented.end());
+  EXPECT_EQ(documented, sema::known_functions());
+}
+
+/// UPDATE_GOLDEN=1 rewrites the generated files of grammar/ too.
+void compare_generated(const std::string& name, const std::string& text) {
+  const fs::path path = fs::path(REFLEX_SOURCE_DIR) / "grammar" / name;
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path, std::ios::binary) << text;
+    return;
+  }
+  EXPECT_TRUE(text == read(path)) << path << " is stale: UPDATE_GOLDEN=1 golden_test rewrites it";
+}
+
+TEST(Reference, builtins_are_those_of_the_table) {
+  compare_generated("BUILTINS.md", compiler::builtins_reference());
+}
+
+TEST(Reference, diagnostics_are_those_of_the_tables) {
+  compare_generated("DIAGNOSTICS.md", compiler::diagnostics_reference());
 }
 
 }  // namespace
