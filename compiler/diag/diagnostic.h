@@ -56,20 +56,31 @@ struct Diagnostic {
   std::vector<Fix> fixes;
 };
 
+/// What an `# allow` comment silenced, with the reason that stands in the comment.
+struct Suppressed {
+  Diagnostic diagnostic;
+  std::string reason;
+};
+
 /// Collects; sorts by place; drops exact repeats. Not thread-safe.
 class Sink {
  public:
   /// Adds a diagnostic with the severity of its table row; the reference allows adding notes.
   Diagnostic& report(Id id, source::Span span, std::string message);
+  /// Keeps a silenced diagnostic for forms that tell of it (SARIF); it counts nowhere else.
+  Diagnostic& suppress(Id id, source::Span span, std::string message, std::string reason);
   [[nodiscard]] bool has_errors() const { return error_count_ > 0; }
   [[nodiscard]] size_t error_count() const { return error_count_; }
   [[nodiscard]] size_t warning_count() const;
   /// Sorted by (file, offset, id), exact repeats removed.
   [[nodiscard]] std::vector<Diagnostic> sorted() const;
   [[nodiscard]] const std::vector<Diagnostic>& all() const { return diagnostics_; }
+  /// Sorted by (file, offset, id).
+  [[nodiscard]] std::vector<Suppressed> suppressed() const;
 
  private:
   std::vector<Diagnostic> diagnostics_;
+  std::vector<Suppressed> suppressed_;
   size_t error_count_ = 0;
 };
 
@@ -89,5 +100,18 @@ std::string render_text(const std::vector<Diagnostic>& diagnostics, const source
 /// One JSON object a line (language.md B3); the same cap as in the text form.
 std::string render_json(const std::vector<Diagnostic>& diagnostics, const source::SourceMap& map,
                         size_t errors_max = kErrorsShownMax);
+
+/// What a SARIF log says of the run besides its results.
+struct SarifRun {
+  std::string tool_version;
+  int exit_code = 0;
+};
+/// One SARIF 2.1.0 log: every diagnostic (no cap), what was suppressed in the source, fixes.
+std::string render_sarif(const std::vector<Diagnostic>& diagnostics,
+                         const std::vector<Suppressed>& suppressed, const source::SourceMap& map,
+                         const SarifRun& run);
+/// Workflow commands of GitHub Actions, one a line: `::error file=..,line=..,title=R105::message`.
+std::string render_github(const std::vector<Diagnostic>& diagnostics,
+                          const source::SourceMap& map, size_t errors_max = kErrorsShownMax);
 
 }  // namespace reflex::diag

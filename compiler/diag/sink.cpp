@@ -24,6 +24,25 @@ Diagnostic& Sink::report(Id id, source::Span span, std::string message) {
   return diagnostics_.back();
 }
 
+Diagnostic& Sink::suppress(Id id, source::Span span, std::string message, std::string reason) {
+  Suppressed s;
+  s.diagnostic.id = id;
+  s.diagnostic.severity = info(id).severity;
+  s.diagnostic.span = span;
+  s.diagnostic.message = std::move(message);
+  s.reason = std::move(reason);
+  suppressed_.push_back(std::move(s));
+  return suppressed_.back().diagnostic;
+}
+
+std::vector<Suppressed> Sink::suppressed() const {
+  std::vector<Suppressed> result = suppressed_;
+  std::stable_sort(result.begin(), result.end(), [](const Suppressed& a, const Suppressed& b) {
+    return order(a.diagnostic) < order(b.diagnostic);
+  });
+  return result;
+}
+
 size_t Sink::warning_count() const {
   return static_cast<size_t>(
       std::count_if(diagnostics_.begin(), diagnostics_.end(),

@@ -230,6 +230,9 @@ Result<std::unique_ptr<Compilation>> Pipeline::run(std::vector<InMemoryFile> fil
   if (out_->modules.empty()) return Error{"no pack files given"};
 
   const sema::PackSet packs = sema::group_packs(out_->sources, out_->modules, out_->sink);
+  for (const sema::PackIndex p : packs.of_module) {
+    out_->module_packs.push_back(packs.packs[p].name);
+  }
   sema::Input input{out_->sources,
                     out_->modules,
                     packs,
@@ -268,9 +271,7 @@ Result<std::unique_ptr<Compilation>> Pipeline::run(std::vector<InMemoryFile> fil
 
 }  // namespace
 
-Result<std::unique_ptr<Compilation>> compile(const std::vector<std::string>& paths,
-                                             const Options& options) {
-  if (paths.empty()) return Error{"no packs given: name files or folders with .rfx files"};
+Result<std::vector<std::string>> find_sources(const std::vector<std::string>& paths) {
   std::vector<std::string> found;
   for (const std::string& path : paths) {
     if (const Status status = find_files(path, found); !status) return Error(status.error());
@@ -278,8 +279,18 @@ Result<std::unique_ptr<Compilation>> compile(const std::vector<std::string>& pat
   for (std::string& path : found) path = fs::path(path).lexically_normal().string();
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+Result<std::string> read_source(const std::string& path) { return read_whole(path); }
+
+Result<std::unique_ptr<Compilation>> compile(const std::vector<std::string>& paths,
+                                             const Options& options) {
+  if (paths.empty()) return Error{"no packs given: name files or folders with .rfx files"};
+  auto found = find_sources(paths);
+  if (!found) return Error(found.error());
   std::vector<InMemoryFile> files;
-  for (const std::string& path : found) {
+  for (const std::string& path : found.value()) {
     auto text = read_whole(path);
     if (!text) return Error(text.error());
     files.push_back({path, std::move(text).value()});

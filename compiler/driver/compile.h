@@ -37,6 +37,7 @@ struct Compilation {
   source::SourceMap sources;
   diag::Sink sink;
   std::vector<ast::Module> modules;               // every file that parsed
+  std::vector<std::string> module_packs;          // parallel: the name of the file's pack
   std::shared_ptr<const abi::CompiledPack> pack;  // null when there are errors
   ir::Module ir;                                  // after the passes
   /// Tests of the packs in declaration order: (module index, decl index).
@@ -51,6 +52,11 @@ Result<std::unique_ptr<Compilation>> compile(const std::vector<std::string>& pat
                                              const Options& options);
 Result<std::unique_ptr<Compilation>> compile_text(const std::vector<InMemoryFile>& files,
                                                   const Options& options);
+
+/// Every .rfx at or below the paths, names sorted, each once. Errors: as of `compile`.
+Result<std::vector<std::string>> find_sources(const std::vector<std::string>& paths);
+/// The bytes of a file. Errors: with the path.
+Result<std::string> read_source(const std::string& path);
 
 /// What one of a unit word is in the base unit ("GHz" -> 1e9); 1 for an unknown word.
 double unit_factor(const std::string& word);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/sema/builtins.h"
 #include "compiler/sema/phases.h"
 
 namespace reflex::sema {
@@ -293,11 +294,8 @@ NodePtr expand_macro(State& s, const Env& env, const Expr& e, uint32_t index) {
 NodePtr unknown_function(State& s, const Env& env, const Expr& e) {
   auto& d = s.report(Id::kUnknownFunction, e.span, "no function or macro '" + e.text + "'");
   std::vector<std::string> names;
-  for (const BuiltinRow& row : kBuiltins) names.emplace_back(row.name);
-  for (const char* f : {"mean", "median", "stddev", "quantile", "sum", "rate", "increase", "trend",
-                        "decayed", "ewma", "since", "streak", "cusum", "recurrences", "last"}) {
-    names.emplace_back(f);
-  }
+  add_value_functions(names);
+  add_feature_functions(names);
   const auto macros = visible_names(s, s.macro_names, env.pack);
   names.insert(names.end(), macros.begin(), macros.end());
   const Span name{e.span.file, e.span.begin, e.span.begin + static_cast<uint32_t>(e.text.size())};
@@ -322,6 +320,10 @@ NodePtr count_of_verdict(State& s, const Env& env, const Expr& e) {
 }
 
 }  // namespace
+
+void add_value_functions(std::vector<std::string>& names) {
+  for (const BuiltinRow& row : kBuiltins) names.emplace_back(row.name);
+}
 
 NodePtr check_call(State& s, const Env& env, const Expr& e) {
   const bool of_verdict = env.record_kind != kNone32 && env.record_kind == s.verdict_kind;

@@ -388,8 +388,14 @@ std::optional<Lag> check_lag(State& s, PackIndex pack, const ast::CausesDecl& d)
   const auto hi = constant_duration(s, pack, *d.lag_hi, "the lag", true);
   if (!lo || !hi) return std::nullopt;
   if (*lo >= *hi) {
-    s.report(Id::kBadInterval, source::cover(d.lag_lo->span, d.lag_hi->span),
-             "the lag must go from the earlier to the later bound");
+    const Span span = source::cover(d.lag_lo->span, d.lag_hi->span);
+    auto& report =
+        s.report(Id::kBadInterval, span, "the lag must go from the earlier to the later bound");
+    if (*lo != *hi) {
+      report.help = "write: lag " + reflex::to_text(Duration{*hi}) + " .. " +
+                    reflex::to_text(Duration{*lo}) +
+                    "; a negative bound means that the signal shows before the cause";
+    }
     return std::nullopt;
   }
   return Lag{*lo, *hi};

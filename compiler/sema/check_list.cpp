@@ -210,7 +210,8 @@ void fill_list(State& s, ListInfo& list) {
     list.element = *type;
   } else if (!d.type.name.empty()) {
     auto& diag = s.report(Id::kUnknownType, d.type.span, "a list is a set<..> or a map<..>");
-    diag.help = "write: set<" + d.type.name + ">";
+    const bool wrapped = d.type.element != nullptr;  // list<u16>: the author knows the element
+    diag.help = "write: set<" + (wrapped ? d.type.element->name : d.type.name) + ">";
     return;
   } else {
     list.element = inferred_type(s, list, env);

@@ -45,6 +45,45 @@ void lint_causes(State& s) {
   }
 }
 
+/// Words that mean something of their own at the head of a path.
+bool is_built_in_name(const std::string& name) {
+  return name == "profile" || name == "peers" || name == "now";
+}
+
+/// A local name wins over everything outside of it, silently: what is hidden cannot be read there.
+void lint_local(State& s, PackIndex pack, const ast::Name& name, const char* what,
+                const std::vector<ast::Name>& keys) {
+  if (name.empty()) return;
+  const auto warn = [&](const std::string& hidden, std::optional<Span> where) {
+    auto& d = s.report(Id::kShadowedName, name.span,
+                       std::string(what) + " '" + name.text + "' hides " + hidden);
+    if (where) d.notes.push_back({where, "which is declared here"});
+    d.help = "give it another name";
+  };
+  if (is_built_in_name(name.text)) return warn("the built-in '" + name.text + "'", std::nullopt);
+  for (const ast::Name& key : keys) {
+    if (key.text == name.text) return warn("the key of the signal", key.span);
+  }
+  for (const Table* table : {&s.feature_names, &s.list_names}) {
+    bool ambiguous = false;
+    const auto index = find(s, *table, pack, name.text, &ambiguous);
+    if (!index) continue;
+    for (const Symbol& symbol : table->symbols) {
+      if (symbol.index == *index) return warn("the " + table->what, symbol.span);
+    }
+  }
+}
+
+void lint_shadowed(State& s) {
+  for_each<ast::SignalDecl>(s, [&](DeclRef ref, const ast::SignalDecl& d, const ast::Decl&) {
+    for (const ast::Step& step : d.steps) lint_local(s, ref.pack, step.variable, "step", d.on);
+    for (const ast::Unless& u : d.unless) lint_local(s, ref.pack, u.variable, "step", d.on);
+  });
+  for_each<ast::MacroDecl>(s, [&](DeclRef ref, const ast::MacroDecl& d, const ast::Decl&) {
+    for (const auto& param : d.params) lint_local(s, ref.pack, param.name, "parameter", {});
+  });
+}
+
 }  // namespace
 
 void lint(State& s) {
@@ -55,6 +94,7 @@ void lint(State& s) {
   lint_unused(s, s.feature_names, Id::kUnusedFeature, false);
   lint_signals(s);
   lint_causes(s);
+  lint_shadowed(s);
 }
 
 }  // namespace reflex::sema

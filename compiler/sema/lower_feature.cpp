@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/sema/builtins.h"
 #include "compiler/sema/phases.h"
 
 namespace reflex::sema {
@@ -407,6 +408,10 @@ std::string plan_key(const FeaturePlan& p) {
 }
 
 }  // namespace
+
+void add_feature_functions(std::vector<std::string>& names) {
+  for (const FunctionRow& row : kFunctions) names.emplace_back(row.name);
+}
 
 bool is_feature_function(const std::string& name) { return row_of(name) != nullptr; }
 

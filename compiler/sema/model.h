@@ -171,7 +171,9 @@ struct State {
   struct Allow {
     Span span;
     Id id;
-    uint32_t line;
+    uint32_t first_line;  // the comment's own line
+    uint32_t last_line;   // a comment above a declaration covers the whole of it
+    std::string reason;
     bool used = false;
   };
   std::vector<std::vector<Allow>> allow_comments;  // [FileId]
@@ -179,7 +181,6 @@ struct State {
   std::vector<std::pair<int64_t, Span>> windows;  // look-backs stated in the pack being checked
   bool syntax_errors = false;                     // some statement did not parse
   uint32_t expansions = 0;                        // macros expanded in this predicate
-  diag::Diagnostic discarded{};                   // what report() hands out when allowed
 
   diag::Diagnostic& report(Id id, Span span, std::string message);
   abi::SourceRef where(Span span) const;

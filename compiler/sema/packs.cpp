@@ -246,6 +246,9 @@ void Grouping::report_version(const WrongVersion& wrong) {
                         "pack '" + target.name + "' is version " + target.version +
                             ", the import wants " + wrong.import->range);
   d.notes.push_back({target.span, "this version is loaded"});
+  d.help = "write: import " + target.name + " ^" +
+           target.version.substr(0, target.version.find('.')) +
+           ", or give a version of the pack in that range";
 }
 
 void Grouping::resolve_imports() {

@@ -223,11 +223,9 @@ diag::Diagnostic& State::report(Id id, Span span, std::string message) {
   if (diag::info(id).severity == diag::Severity::kWarning && span.file < allow_comments.size()) {
     const uint32_t line = in.sources.locate(span.file, span.begin).line;
     for (Allow& allow : allow_comments[span.file]) {
-      // On the line itself, or on a line of its own above.
-      if (allow.id != id || (allow.line != line && allow.line + 1 != line)) continue;
+      if (allow.id != id || line < allow.first_line || line > allow.last_line) continue;
       allow.used = true;
-      discarded = {};
-      return discarded;
+      return sink.suppress(id, span, std::move(message), allow.reason);
     }
   }
   return sink.report(id, span, std::move(message));
@@ -243,6 +241,34 @@ std::string State::full_name(PackIndex p, const std::string& name) const {
   return in.packs.packs[p].name + "." + name;
 }
 
+namespace {
+
+/// The last line that a comment on `line` speaks for: its own, or when it stands alone that of the
+/// next line that is no comment; where a declaration begins there, the whole declaration.
+uint32_t last_line_of(const State& s, const ast::Module& module, uint32_t line, bool alone) {
+  if (!alone) return line;
+  const auto is_comment = [&](uint32_t n) {
+    const std::string_view text = s.in.sources.line(module.file, n);
+    const size_t first = text.find_first_not_of(" \t");
+    return first != std::string_view::npos && text[first] == '#';
+  };
+  uint32_t next = line + 1;
+  while (is_comment(next)) ++next;
+  for (const ast::Decl& decl : module.decls) {
+    if (s.in.sources.locate(module.file, decl.span.begin).line != next) continue;
+    return s.in.sources.locate(module.file, decl.span.end).line;
+  }
+  return next;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+}  // namespace
+
 void collect_allows(State& s) {
   static constexpr std::string_view kMark = "# allow R";
   s.allow_comments.resize(s.in.sources.file_count());
@@ -256,13 +282,20 @@ void collect_allows(State& s) {
           diag::parse_id(text.substr(at + kMark.size() - 1, end - at - kMark.size() + 1));
       if (!id) continue;
       const Span span{module.file, static_cast<uint32_t>(at), static_cast<uint32_t>(end)};
+      const uint32_t line = s.in.sources.locate(module.file, span.begin).line;
+      const std::string_view before = s.in.sources.line(module.file, line);
+      const bool alone = trimmed(before).starts_with('#');
+      const std::string_view reason =
+          trimmed(text.substr(end, std::min(text.find('\n', end), text.size()) - end));
       s.allow_comments[module.file].push_back(
-          {span, *id, s.in.sources.locate(module.file, span.begin).line, false});
+          {span, *id, line, last_line_of(s, module, line, alone), std::string(reason), false});
     }
   }
 }
 
 void report_unused_allows(State& s) {
+  // Why: with errors about, not every check ran; what seems unused may be needed.
+  if (s.sink.has_errors()) return;
   for (const auto& file : s.allow_comments) {
     for (const State::Allow& allow : file) {
       if (allow.used || allow.id == Id::kUnusedAllow) continue;

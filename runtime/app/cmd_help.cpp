@@ -1,7 +1,11 @@
 // `reflex help R105` and `reflex schema verdict`: reference from the tables.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "compiler/diag/diagnostic.h"
+#include "compiler/diag/help_page.h"
+#include "compiler/driver/reference.h"
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
 #include "runtime/app/verdict_schema.h"
@@ -25,9 +29,18 @@ int help_id(const std::string& text, const CommonFlags& common) {
     print_error(common, fmt::format("no diagnostic '{}': `reflex help` lists them", text));
     return kUsage;
   }
-  const auto& row = diag::info(*id);
-  fmt::print("{} ({}): {}\n\n  wrong:  {}\n  right:  {}\n", diag::to_text(row.id),
-             severity_text(row.severity), row.title, row.bad, row.good);
+  if (common.format == "json") {
+    const auto& row = diag::info(*id);
+    const auto page_text = diag::help_text(*id);
+    const nlohmann::ordered_json page{
+        {"id", diag::to_text(*id)}, {"severity", severity_text(row.severity)},
+        {"title", row.title},       {"cause", page_text.cause},
+        {"wrong", row.bad},         {"right", row.good},
+        {"fix", page_text.fix}};
+    fmt::print("{}\n", page.dump());
+    return kOk;
+  }
+  fmt::print("{}", diag::render_help(*id));
   return kOk;
 }
 
@@ -35,9 +48,18 @@ int help_id(const std::string& text, const CommonFlags& common) {
 
 Command add_help_id(CLI::App& app, const CommonFlags& common) {
   auto id = std::make_shared<std::string>();
+  auto reference = std::make_shared<std::string>();
   auto* sub = app.add_subcommand("help", "what a diagnostic means, with an example");
   sub->add_option("id", *id, "like R105; none lists all");
-  return [sub, id, &common] { return sub->parsed() ? help_id(*id, common) : -1; };
+  sub->add_option("--reference", *reference, "the generated file of grammar/, whole")
+      ->check(CLI::IsMember({"diagnostics", "builtins"}));
+  return [sub, id, reference, &common]() -> int {
+    if (!sub->parsed()) return -1;
+    if (reference->empty()) return help_id(*id, common);
+    fmt::print("{}", *reference == "builtins" ? compiler::builtins_reference()
+                                              : compiler::diagnostics_reference());
+    return kOk;
+  };
 }
 
 Command add_schema(CLI::App& app, const CommonFlags&) {

@@ -7,10 +7,12 @@
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
+#include "runtime/app/test_coverage.h"
 #include "runtime/app/test_runner.h"
 
 namespace reflex::app {
@@ -22,6 +24,8 @@ struct TestFlags {
   std::string junit;
   TestOptions options;
   unsigned jobs = 2;
+  bool coverage = false;
+  bool json = false;
 };
 
 struct Chosen {
@@ -87,7 +91,10 @@ bool write_junit(const std::string& path, const std::vector<TestOutcome>& outcom
   for (const auto& o : outcomes) {
     file << fmt::format("  <testcase name=\"{}\" classname=\"{}\" time=\"{:.6f}\">",
                         xml_escape(o.title), xml_escape(o.place), o.milliseconds / 1e3);
-    if (!o.passed) file << "<failure>" << xml_escape(o.report) << "</failure>";
+    if (!o.passed) {
+      file << fmt::format("<failure message=\"{}\">", xml_escape(o.report.substr(0, o.report.find('\n'))))
+           << xml_escape(o.report) << "</failure>";
+    }
     file << "</testcase>\n";
   }
   file << "</testsuite>\n";
@@ -113,7 +120,8 @@ void print_outcomes(const std::vector<TestOutcome>& outcomes, const TestFlags& f
   }
 }
 
-int run(TestFlags flags, const CommonFlags& common) {
+int run(TestFlags flags, CommonFlags common) {
+  if (flags.json) common.format = "json";
   if (!flags.run_pattern.empty() && !RE2(flags.run_pattern, RE2::Quiet).ok()) {
     print_error(common, fmt::format("--run: '{}' is not a regular expression", flags.run_pattern));
     return kUsage;
@@ -129,6 +137,8 @@ int run(TestFlags flags, const CommonFlags& common) {
     return kFindings;
   }
   flags.options.patterns = stream::compile_line_patterns(*loaded.compilation->pack);
+  std::optional<TestCoverage> coverage;
+  if (flags.coverage) flags.options.coverage = &coverage.emplace(*loaded.compilation);
   const auto outcomes = run_all(*loaded.compilation, chosen, flags);
   print_outcomes(outcomes, flags, common);
   size_t passed = 0;
@@ -147,6 +157,7 @@ int run(TestFlags flags, const CommonFlags& common) {
     fmt::print("{} tests, {} passed, {} failed, {} expectations, {:.2f} s ({})\n", outcomes.size(),
                passed, outcomes.size() - passed, expectations, s, flags.load.backend);
   }
+  if (coverage) fmt::print("{}", common.format == "json" ? coverage->json() : coverage->text());
   return passed == outcomes.size() ? kOk : kFindings;
 }
 
@@ -159,12 +170,16 @@ Command add_test(CLI::App& app, const CommonFlags& common) {
   sub->add_option("packs", flags->load.packs, "pack folders or .rfx files")->required();
   sub->add_option("--profiles", flags->load.profiles,
                   "hardware profiles (default: hwprofiles/ near the packs)");
-  sub->add_option("--run", flags->run_pattern, "only tests whose title matches this RE2 pattern");
+  sub->add_option("--run", flags->run_pattern,
+                  "only tests whose title matches this RE2 pattern; -run means the same");
   sub->add_flag("-v,--verbose", flags->options.verbose, "show every test with its timeline");
   sub->add_flag("--matrix", flags->options.matrix,
                 "also run each test shuffled, in one batch and with 2 threads: all must agree");
   sub->add_option("--shuffle-seed", flags->options.shuffle_seed, "seed of the arrival orders");
   sub->add_option("--junit", flags->junit, "write a JUnit XML file");
+  sub->add_flag("--coverage", flags->coverage,
+                "tell which signals, edges, parameters and answers of predicates no test showed");
+  sub->add_flag("--json", flags->json, "same as --format json: one object a test");
   sub->add_option("--backend", flags->load.backend, "jit or interp")
       ->check(CLI::IsMember({"jit", "interp"}));
   sub->add_option("-j,--jobs", flags->jobs, "tests at a time")->check(CLI::Range(1, 64));

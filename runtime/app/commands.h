@@ -14,7 +14,7 @@ enum ExitCode : int { kOk = 0, kFindings = 1, kInvalidPack = 2, kUsage = 3, kInt
 
 /// Flags that every command has.
 struct CommonFlags {
-  std::string format = "text";  // text | json
+  std::string format = "text";  // text | json | sarif | github | md
   std::string color = "auto";   // auto | always | never
   bool quiet = false;
   [[nodiscard]] bool color_on(int fd) const;
@@ -23,6 +23,7 @@ struct CommonFlags {
 using Command = std::function<int()>;
 
 Command add_check(CLI::App& app, const CommonFlags& common);
+Command add_fmt(CLI::App& app, const CommonFlags& common);
 Command add_test(CLI::App& app, const CommonFlags& common);
 Command add_run(CLI::App& app, const CommonFlags& common);
 Command add_learn(CLI::App& app, const CommonFlags& common);
@@ -31,6 +32,9 @@ Command add_feedback(CLI::App& app, const CommonFlags& common);
 Command add_explain(CLI::App& app, const CommonFlags& common);
 Command add_anonymize(CLI::App& app, const CommonFlags& common);
 Command add_help_id(CLI::App& app, const CommonFlags& common);
+Command add_new(CLI::App& app, const CommonFlags& common);
+Command add_completion(CLI::App& app, const CommonFlags& common);
+Command add_diff(CLI::App& app, const CommonFlags& common);
 Command add_schema(CLI::App& app, const CommonFlags& common);
 
 }  // namespace reflex::app

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "runtime/engine/engine_version.h"
+
 namespace reflex::app {
 namespace {
 
@@ -62,6 +64,7 @@ Loaded load_packs(const LoadRequest& request, const CommonFlags& common) {
   compiler::Options options;
   options.include_tests = request.include_tests;
   options.compile_threads = request.compile_threads;
+  options.symbols = request.symbols;
   options.backend =
       request.backend == "interp" ? compiler::Backend::kInterp : compiler::Backend::kJit;
   // Only for warnings about ends that have passed; what a pack does depends on event time alone.
@@ -75,27 +78,45 @@ Loaded load_packs(const LoadRequest& request, const CommonFlags& common) {
     return loaded;
   }
   loaded.compilation = std::move(compiled).value();
-  auto diagnostics = loaded.compilation->sink.sorted();
-  if (!request.show_warnings) {
-    std::erase_if(diagnostics,
-                  [](const diag::Diagnostic& d) { return d.severity != diag::Severity::kError; });
-  }
-  if (common.format == "json") {
-    const std::string text = diag::render_json(diagnostics, loaded.compilation->sources);
-    std::fwrite(text.data(), 1, text.size(), stdout);
-  } else if (!diagnostics.empty() && !(common.quiet && !loaded.compilation->sink.has_errors())) {
-    diag::RenderOptions render;
-    render.color = common.color_on(STDERR_FILENO);
-    const std::string text = diag::render_text(diagnostics, loaded.compilation->sources, render);
-    std::fwrite(text.data(), 1, text.size(), stderr);
-  }
   if (loaded.compilation->sink.has_errors()) {
     loaded.exit_code = kInvalidPack;
   } else if (!loaded.compilation->pack) {
     print_error(common, "the compiler gave no pack and no diagnostic; please report this");
     loaded.exit_code = kInternal;
   }
+  if (request.print_diagnostics && loaded.exit_code != kOk) {
+    print_diagnostics(*loaded.compilation, /*warnings=*/false, loaded.exit_code, common);
+  }
   return loaded;
+}
+
+void print_diagnostics(const compiler::Compilation& compilation, bool warnings, int exit_code,
+                       const CommonFlags& common) {
+  auto diagnostics = compilation.sink.sorted();
+  if (!warnings) {
+    std::erase_if(diagnostics,
+                  [](const diag::Diagnostic& d) { return d.severity != diag::Severity::kError; });
+  }
+  const source::SourceMap& sources = compilation.sources;
+  if (common.format == "text") {
+    if (common.quiet && !compilation.sink.has_errors()) return;
+    diag::RenderOptions render;
+    render.color = common.color_on(STDERR_FILENO);
+    const std::string text = diag::render_text(diagnostics, sources, render);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    return;
+  }
+  std::string text;
+  if (common.format == "json") {
+    text = diag::render_json(diagnostics, sources);
+  } else if (common.format == "github") {
+    text = diag::render_github(diagnostics, sources);
+  } else {
+    const auto suppressed = warnings ? compilation.sink.suppressed() : std::vector<diag::Suppressed>();
+    text = diag::render_sarif(diagnostics, suppressed, sources,
+                              {std::string(engine::kEngineVersion), exit_code});
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 }  // namespace reflex::app

@@ -17,7 +17,8 @@ struct LoadRequest {
   bool include_tests = false;
   std::string backend = "jit";  // jit | interp
   unsigned compile_threads = 2;
-  bool show_warnings = false;  // lints are for `check`; other commands only say errors
+  std::shared_ptr<SymbolTable> symbols;  // null: a new one
+  bool print_diagnostics = true;  // errors only: lints are for `check`, which prints by itself
 };
 
 struct Loaded {
@@ -25,8 +26,13 @@ struct Loaded {
   int exit_code = kOk;                                 // of the load: 0, 2 or 3
 };
 
-/// Prints diagnostics (text to stderr, JSON lines to stdout) and errors.
+/// Compiles; prints errors of the environment, and diagnostics when the request says so.
 Loaded load_packs(const LoadRequest& request, const CommonFlags& common);
+
+/// In the form of --format: text to stderr, the others to stdout. SARIF is printed even when there
+/// is nothing to tell; it records the exit code.
+void print_diagnostics(const compiler::Compilation& compilation, bool warnings, int exit_code,
+                       const CommonFlags& common);
 
 /// "reflex: error: ..." on stderr, in red on a terminal.
 void print_error(const CommonFlags& common, const std::string& message);

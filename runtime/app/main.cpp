@@ -21,7 +21,8 @@ int run(int argc, char** argv) {
   CLI::App app("Reflex: reads the events of a training cluster and names the faulty node.",
                "reflex");
   CommonFlags common;
-  app.add_option("--format", common.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--format", common.format, "text, json; of diagnostics also sarif or github, of diff md")
+      ->check(CLI::IsMember({"text", "json", "sarif", "github", "md"}));
   app.add_option("--color", common.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_flag("-q,--quiet", common.quiet, "only data and errors");
@@ -30,16 +31,26 @@ int run(int argc, char** argv) {
                                    REFLEX_LLVM_VERSION));
   app.require_subcommand(1);
   app.fallthrough();  // common flags may stand after the command too
-  const std::vector<Command> commands = {add_check(app, common),    add_test(app, common),
-                                         add_run(app, common),      add_explain(app, common),
-                                         add_help_id(app, common),  add_schema(app, common),
-                                         add_anonymize(app, common), add_learn(app, common),
-                                         add_backtest(app, common), add_feedback(app, common)};
+  std::vector<Command> commands;
+  for (const auto add :
+       {add_check, add_fmt, add_test, add_diff, add_run, add_explain, add_help_id, add_schema, add_new,
+        add_completion, add_anonymize, add_learn, add_backtest, add_feedback}) {
+    commands.push_back(add(app, common));
+  }
+  std::vector<std::string> arguments;  // from the last to the first, as CLI11 wants them
+  for (int i = argc - 1; i > 0; --i) {
+    // The one word with a single dash, as `go test` and language.md B1 have it.
+    arguments.emplace_back(std::string_view(argv[i]) == "-run" ? "--run" : argv[i]);
+  }
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? kOk : kUsage;
+  }
+  if (common.format == "md" && !app.got_subcommand("diff")) {
+    print_error(common, "md is a form of diff alone: use text, json, sarif or github");
+    return kUsage;
   }
   for (const auto& command : commands) {
     if (const int code = command(); code >= 0) return code;

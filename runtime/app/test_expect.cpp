@@ -130,6 +130,10 @@ class Judge {
                             to_text(Duration{f.ts_ns - kTestEpochNs}));
     }
     if (found == !expect.negated) return;
+    const bool one_node = expect.target && !expect.target->ranged &&
+                          !pack_.entity_kinds[pack_.signals[*signal].entity_kind].keys.empty() &&
+                          pack_.entity_kinds[pack_.signals[*signal].entity_kind].keys[0] == "node";
+    outcome_.suspects.emplace_back(*signal, one_node ? expect.target->base : "");
     fail(expect.span,
          fmt::format("expected {}{}{}{}; it fired:{}", expect.negated ? "no " : "",
                      expect.signal.text, expect.target ? " on " + expect.target->text : "",
@@ -374,21 +378,47 @@ void judge(const compiler::Compilation& compilation, const ast::Module& module,
   Judge(compilation, module, test, observed, outcome).run();
 }
 
-std::string timeline(const abi::CompiledPack& pack, const Observed& observed) {
-  // Why: enough to see what happened; a storm must not fill the screen.
-  constexpr size_t kLinesMax = 40;
-  std::string text;
-  size_t shown = 0;
-  for (const auto& f : observed.firings) {
-    if (++shown > kLinesMax) {
-      text += fmt::format("    ... {} more firings\n", observed.firings.size() - kLinesMax);
-      break;
+namespace {
+
+// Why: enough to see what happened; a storm must not fill the screen.
+constexpr size_t kLinesMax = 40;
+
+/// Which firings are shown: all, or of a storm those of the suspects and then the earliest.
+std::vector<bool> shown_firings(
+    const Observed& observed,
+    const std::vector<std::pair<abi::SignalId, std::string>>& suspects) {
+  std::vector<bool> shown(observed.firings.size(), false);
+  size_t left = kLinesMax;
+  for (const bool of_suspect : {true, false}) {
+    for (size_t i = 0; i < shown.size() && left > 0; ++i) {
+      const bool suspect =
+          std::any_of(suspects.begin(), suspects.end(),
+                      [&](const auto& s) { return s.first == observed.firings[i].signal; });
+      if (suspect != of_suspect) continue;
+      shown[i] = true;
+      --left;
     }
+  }
+  return shown;
+}
+
+}  // namespace
+
+std::string timeline(const abi::CompiledPack& pack, const Observed& observed,
+                     const std::vector<std::pair<abi::SignalId, std::string>>& suspects) {
+  std::string text;
+  const auto shown = shown_firings(observed, suspects);
+  for (size_t i = 0; i < observed.firings.size(); ++i) {
+    if (!shown[i]) continue;
+    const auto& f = observed.firings[i];
     const char* change = f.change == abi::FiringChange::kStart ? "fires"
                          : f.change == abi::FiringChange::kEnd ? "ends"
                                                                : "is retracted";
     text += fmt::format("    {:>10}  {} {} on {}\n", to_text(Duration{f.ts_ns - kTestEpochNs}),
                         pack.signals[f.signal].name, change, entity_text(pack, f.entity));
+  }
+  if (observed.firings.size() > kLinesMax) {
+    text += fmt::format("    ... {} more firings\n", observed.firings.size() - kLinesMax);
   }
   for (const auto& miss : observed.near_misses) {
     text +=

@@ -31,7 +31,9 @@ std::string entity_text(const abi::CompiledPack& pack, const abi::EntityKey& ent
 void judge(const compiler::Compilation& compilation, const ast::Module& module,
            const ast::TestDecl& test, const Observed& observed, TestOutcome& outcome);
 
-/// Firings, near misses, rejects and final verdicts, for the report of a failure.
-std::string timeline(const abi::CompiledPack& pack, const Observed& observed);
+/// Firings, near misses, rejects and final verdicts, for the report of a failure. Of very many
+/// firings those of the suspects come before others.
+std::string timeline(const abi::CompiledPack& pack, const Observed& observed,
+                     const std::vector<std::pair<abi::SignalId, std::string>>& suspects);
 
 }  // namespace reflex::app

@@ -7,7 +7,10 @@
 #include <chrono>
 #include <map>
 #include <random>
+#include <set>
 
+#include "runtime/app/signal_watch.h"
+#include "runtime/app/test_coverage.h"
 #include "runtime/app/test_expect.h"
 #include "runtime/app/test_script.h"
 #include "runtime/explain/explain.h"
@@ -236,6 +239,33 @@ void check_variants(const std::shared_ptr<const abi::CompiledPack>& pack, const 
   }
 }
 
+// Why: the causes of the first failures; more would bury them.
+constexpr size_t kWatchedMax = 3;
+
+/// Runs the script once more under watch: what each part of the predicates was.
+std::string why_it_failed(const compiler::Compilation& compilation, const Script& script,
+                          const TestOptions& options, const TestOutcome& outcome) {
+  std::string text;
+  std::set<std::pair<abi::SignalId, std::string>> told;
+  for (const auto& suspect : outcome.suspects) {
+    if (told.size() == kWatchedMax) break;
+    if (!told.insert(suspect).second) continue;
+    const auto& [signal, node] = suspect;
+    SignalWatch watch(compilation, signal,
+                      node.empty() ? kNoSymbol : compilation.pack->symbols->intern(node),
+                      [](int64_t ts_ns) { return to_text(Duration{ts_ns - kTestEpochNs}); });
+    auto pack = watch.build();
+    if (!pack.ok()) continue;
+    auto observed =
+        Session(pack.value(), script, options.patterns).run({"watched", in_order(script)});
+    if (!observed.ok()) continue;
+    text += fmt::format("  {}{}:\n{}", compilation.pack->signals[signal].name,
+                        node.empty() ? "" : " on " + node,
+                        watch.report(observed.value().near_misses));
+  }
+  return text;
+}
+
 }  // namespace
 
 TestOutcome run_test(const compiler::Compilation& compilation, const ast::Module& module,
@@ -252,20 +282,23 @@ TestOutcome run_test(const compiler::Compilation& compilation, const ast::Module
     outcome.report = fmt::format("{}: error: {}\n", outcome.place, script.error().message);
     return outcome;
   }
-  auto observed = Session(compilation.pack, script.value(), options.patterns)
+  const auto& pack = options.coverage ? options.coverage->pack() : compilation.pack;
+  auto observed = Session(pack, script.value(), options.patterns)
                       .run({"in order", in_order(script.value())});
   if (!observed.ok()) {
     outcome.report = observed.error().message + "\n";
     return outcome;
   }
+  if (options.coverage) options.coverage->observe(observed.value());
   judge(compilation, module, test, observed.value(), outcome);
   check_variants(compilation.pack, script.value(), options, observed.value(), outcome);
   if (outcome.expectations == 0) {
     outcome.report += fmt::format("{}: error: no expectation ran\n", outcome.place);
   }
   outcome.passed = outcome.report.empty();
+  outcome.report += why_it_failed(compilation, script.value(), options, outcome);
   if (!outcome.passed || options.verbose) {
-    outcome.report += timeline(*compilation.pack, observed.value());
+    outcome.report += timeline(*compilation.pack, observed.value(), outcome.suspects);
   }
   outcome.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();

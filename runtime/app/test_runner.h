@@ -12,12 +12,15 @@
 
 namespace reflex::app {
 
+class TestCoverage;
+
 struct TestOptions {
   bool matrix = false;  // every test also batch 1, 3 shuffles and 2 threads
   uint64_t shuffle_seed = 1;
   bool verbose = false;
   /// Compiled line patterns of the pack set, shared by all tests; null: each decoder makes its own.
   std::shared_ptr<const stream::LineMatcher> patterns;
+  TestCoverage* coverage = nullptr;  // told of every test; null: none
 };
 
 struct TestOutcome {
@@ -27,6 +30,8 @@ struct TestOutcome {
   size_t expectations = 0;
   double milliseconds = 0;
   std::string report;  // what failed, with the timeline and the verdict
+  /// Signals of expectations that did not hold, and the node they were expected on ("" = any).
+  std::vector<std::pair<abi::SignalId, std::string>> suspects;
 };
 
 TestOutcome run_test(const compiler::Compilation& compilation, const ast::Module& module,

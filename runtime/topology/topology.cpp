@@ -171,13 +171,6 @@ void Topology::set_labels(SymbolId node, int64_t ts_ns, Labels labels) {
   LabelVersion& version =
       s.nodes[node].labels.add(ts_ns, LabelVersion{std::move(labels), 0}, s.horizon_ns);
 
-  HostState host{this, s.pack->symbols.get(), nullptr, nullptr};
-  abi::EvalContext context;
-  context.host = &host_services();
-  context.host_state = &host;
-  context.now_ns = ts_ns;
-  context.entity[0] = node;
-  const abi::Record none{};
   abi::ClassId best = 0;
   bool found = false;
   bool ambiguous = false;
@@ -190,12 +183,7 @@ void Topology::set_labels(SymbolId node, int64_t ts_ns, Labels labels) {
       return;
     }
   }
-  for (size_t c = 0; c < s.pack->classes.size(); ++c) {
-    const abi::ClassPlan& plan = s.pack->classes[c];
-    if (plan.abstract_class || plan.matches == abi::kNone32) continue;
-    const auto id = static_cast<abi::ClassId>(c);
-    uint64_t out = 0;
-    if (s.pack->code->expr(plan.matches, 0)(&none, &context, &out) != abi::kTrue) continue;
+  for (const abi::ClassId id : matching_classes(node, ts_ns)) {
     if (!found || s.is_ancestor(best, id)) {
       best = id;
     } else if (!s.is_ancestor(id, best)) {
@@ -210,6 +198,26 @@ void Topology::set_labels(SymbolId node, int64_t ts_ns, Labels labels) {
   const bool listed = at != s.ambiguous.end() && *at == name;
   if (ambiguous && !listed) s.ambiguous.insert(at, name);
   if (!ambiguous && listed) s.ambiguous.erase(at);
+}
+
+std::vector<abi::ClassId> Topology::matching_classes(SymbolId node, int64_t ts_ns) const {
+  const State& s = *state_;
+  HostState host{this, s.pack->symbols.get(), nullptr, nullptr};
+  abi::EvalContext context;
+  context.host = &host_services();
+  context.host_state = &host;
+  context.now_ns = ts_ns;
+  context.entity[0] = node;
+  const abi::Record none{};
+  std::vector<abi::ClassId> matches;
+  for (size_t c = 0; c < s.pack->classes.size(); ++c) {
+    const abi::ClassPlan& plan = s.pack->classes[c];
+    if (plan.abstract_class || plan.matches == abi::kNone32) continue;
+    uint64_t out = 0;
+    if (s.pack->code->expr(plan.matches, 0)(&none, &context, &out) != abi::kTrue) continue;
+    matches.push_back(static_cast<abi::ClassId>(c));
+  }
+  return matches;
 }
 
 void Topology::start_job(SymbolId job, int64_t ts_ns, std::vector<SymbolId> nodes) {

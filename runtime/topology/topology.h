@@ -45,6 +45,8 @@ class Topology {
   /// Nodes whose label `key` has `value` at a time, by name.
   [[nodiscard]] std::vector<SymbolId> members(SymbolId key, SymbolId value, int64_t ts_ns) const;
   [[nodiscard]] const std::vector<std::string>& ambiguous_nodes() const;
+  /// Every concrete class whose `matches` holds for the labels of the node at a time, by id.
+  [[nodiscard]] std::vector<abi::ClassId> matching_classes(SymbolId node, int64_t ts_ns) const;
   /// The index of the gpu at a PCI identity (abi/gpu_address.h), from labels `pci.gpu<N>`.
   [[nodiscard]] std::optional<int64_t> gpu_index_at(SymbolId node, int64_t pci,
                                                     int64_t ts_ns) const;

@@ -258,6 +258,8 @@ expect "explain a missing file" 3 'no_such_file' "$reflex" explain no_such_file.
 expect "explain something else" 3 'trace.ndjson' "$reflex" explain trace.ndjson
 expect "explain an unknown job" 3 'j99' "$reflex" explain verdicts.ndjson j99
 expect "help on a diagnostic" 0 'R101' "$reflex" help R101
+expect "help says the cause" 0 'No event kind of this name' "$reflex" help R101
+expect "help as JSON" 0 '^\{"id":"R105","severity":"error".*"fix":' "$reflex" help R105 --format json
 expect "help on an unknown diagnostic" 3 'R7777' "$reflex" help R7777
 
 # ---- packs
@@ -290,6 +292,29 @@ bad_rule "unknown signal" R108 'gpu_memory causes no_such_signal p 0.5'
 bad_rule "name declared twice" R107 'signal stuck on node { e: nccl.stuck }'
 bad_rule "unknown entity" 'R1[0-9][0-9]' 'signal s on nod { e: gpu.xid }'
 expect "diagnostics as JSON" 2 '^\{.*"id":"R110"' "$reflex" check bad --format json
+
+# json_is FILE: one JSON document. python3 comes with the build's own tools.
+json_is() { python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$1"; }
+expect "diagnostics as SARIF" 2 '"exitCode": 2' "$reflex" check bad --format sarif
+if json_is out && grep -q '"ruleId": "R110"' out && [[ ! -s err ]]; then pass; else
+  fail "SARIF is one document on stdout" "it is not, or stderr is not empty"
+fi
+expect "diagnostics for GitHub" 2 '^::error file=bad/pack.rfx,line=[0-9]+,.*,title=R110::' \
+  "$reflex" check bad --format github
+expect "SARIF of a good pack" 0 '"results": \[\]' "$reflex" check mini --format sarif
+expect "SARIF and a table" 3 'no sarif form' "$reflex" check mini --format sarif --cost
+expect "SARIF for run is for its diagnostics" 2 '"version": "2.1.0"' "$reflex" run bad \
+  --events trace.ndjson --format sarif
+expect "cost" 0 '^t.mini.double_bit +\(node, gpu\) +[0-9]+' "$reflex" check mini --cost
+expect "cost of the set" 0 '^all signals on' "$reflex" check mini --cost
+expect "cost as JSON" 0 '^\{"kind":"gpu.xid","evaluators":' "$reflex" check mini --cost --format json
+{ cat mini/pack.rfx; echo 'list spare: set<u16> = [48]'; } >bad/pack.rfx
+expect "a warning passes" 0 'R201' "$reflex" check bad
+expect "fail at warnings" 1 'R201' "$reflex" check bad --fail-level warning
+sed -i 's/^list spare/# allow R201 for the site\n&/' bad/pack.rfx
+expect "an allowed warning passes" 0 '' "$reflex" check bad --fail-level warning
+expect "and SARIF tells the reason" 0 '"justification": "for the site"' "$reflex" check bad \
+  --format sarif
 
 { cat mini/pack.rfx; for i in 1 2 3; do echo "signal s$i on node { e: gpu.xid where e.cod$i == 1 }"; done; } \
   >bad/pack.rfx
@@ -346,6 +371,171 @@ expect "30,000 nested parentheses" 2 'R4[0-9][0-9]' "$reflex" check deep
 } >deep/pack.rfx
 expect "30,000 negations" 2 'R4[0-9][0-9]' "$reflex" check deep
 
+# ---- fmt
+
+mkdir -p ugly && printf 'pack t.ugly 1.0.0\nevent k{key node:node}\nsignal s on node{e:k}# why\n' >ugly/pack.rfx
+expect "fmt --check lists what differs" 1 '^ugly/pack.rfx$' "$reflex" fmt --check ugly
+expect "fmt -d" 0 '^\+signal s on node \{ e: k \}  # why' "$reflex" fmt -d ugly
+expect "fmt prints" 0 '^event k \{ key node: node \}$' "$reflex" fmt ugly/pack.rfx
+cp out formatted
+chmod 640 ugly/pack.rfx
+expect "fmt -w" 0 'ugly/pack.rfx formatted' "$reflex" fmt -w ugly
+if cmp -s ugly/pack.rfx formatted && [[ $(stat -c %a ugly/pack.rfx) == 640 ]]; then pass; else
+  fail "fmt -w writes what fmt prints, with the mode of the file" "$(stat -c %a ugly/pack.rfx)"
+fi
+expect "fmt --check of the formatted" 0 '' "$reflex" fmt --check ugly
+expect "fmt of standard input" 0 '^signal s on node \{ e: k \}$' \
+  bash -c 'echo "signal s on node{e:k}" | "$0" fmt -' "$reflex"
+expect "fmt -w of standard input" 3 'cannot be rewritten' "$reflex" fmt -w -
+expect "fmt of a syntax error" 2 'R100' "$reflex" fmt -w half_file
+if grep -q 'signal half on (node$' half_file/pack.rfx; then pass; else
+  fail "a broken file is left alone" "it was changed"
+fi
+expect "fmt of nothing" 3 'no .rfx' "$reflex" fmt empty_folder
+expect "fmt -w into a folder that is not writable" '0|3' '' bash -c \
+  'mkdir -p locked && printf "signal  s on node { e: k }" >locked/a.rfx && chmod 555 locked; "$0" fmt -w locked/a.rfx; code=$?; chmod 755 locked; exit $code' "$reflex"
+
+# ---- test: failures that explain themselves, coverage, -run, JUnit
+
+pack failing <<'RFX'
+pack t.failing 1.0.0
+event gpu.xid { key node: node  key gpu: gpu_index?  code: u16 }
+event a.two { key node: node }
+profile h fallback { hot: celsius = 85  cold: celsius = 5 }
+event gpu.temp { key node: node  value: celsius }
+signal burst on (node, gpu) { count gpu.xid where it.code in [48, 63] >= 3 within 10m }
+signal pair on node within 1m { x: gpu.xid where x.code == 48 then y: a.two }
+signal hot on node { when gpu.temp.value > profile.hot for 0s }
+fault bad on node { prior 1e-4 per job }
+bad causes pair p 0.9 lag -5s .. 10m
+bad causes hot p 0.5 lag -5s .. 10m
+incident i on job { opens on burst or pair or hot }
+test "too few" {
+  nodes n[1..2]  job j on n[1..2]
+  at 1m: gpu.xid n1/3 code 48 x2 every 10s
+  at 2m: gpu.xid n1/3 code 31
+  at 10m: a.two n2
+  expect burst on n1/3 at 2m
+  expect pair on n1
+}
+test "pair" {
+  nodes n[1..2]  job j on n[1..2]
+  at 1m: gpu.xid n1/3 code 48
+  at 1m5s: a.two n1
+  at 9m: gpu.xid n1/3 code 13
+  expect pair on n1
+}
+RFX
+expect "a failure names its place" 1 'pack.rfx:18:3: error: expected burst on n1/3 at 2m; it fired: never' \
+  "$reflex" test failing
+expect "with the value under each part" 1 'code in \{48, 63\}: false \(code = 31\)' "$reflex" test failing
+expect "the count and its limit" 1 'at most 2 within 10m on n1/3 at 1m10s; it fires when the count is >= 3' \
+  "$reflex" test failing
+expect "the near miss" 1 '1 of 2 steps on n1, given up at' "$reflex" test failing
+expect "-run selects" 0 '1 tests, 1 passed' "$reflex" test failing -run '^pair$'
+expect "-run of nothing" 1 "no title matches 'nothing'" "$reflex" test failing -run nothing
+expect "tests as JSON" 1 '^\{"title":"pair",.*"passed":true' "$reflex" test failing --json
+"$reflex" test failing --junit junit.xml >out 2>err
+if python3 -c 'import sys, xml.etree.ElementTree as t; s = t.parse("junit.xml").getroot()
+sys.exit((s.get("tests"), s.get("failures"), len(s.findall("testcase/failure"))) != ("2", "1", 1))'; then pass; else
+  fail "JUnit" "not two tests with one failure"
+fi
+cover() { expect "coverage: $1" 0 "$2" "$reflex" test failing --run pair --coverage; }
+cover "signals" '^  signals +1 of +3 '
+cover "a signal that never fired" 'not covered: t.failing.burst never fired \(.*:6\)'
+cover "edges" '^  edges +1 of +2 '
+cover "an edge that was no evidence" 'not covered: t.failing.bad causes t.failing.hot was never evidence'
+cover "parameters" '^  profile parameters +0 of +2 '
+cover "a parameter that no test read" 'profile.hot was never read'
+cover "a parameter that no rule reads" 'profile.cold is read by no expression'
+cover "both answers" 'not covered: t.failing.hot, when .*: never asked'
+expect "coverage as JSON" 0 '^\{"coverage":\{"signals":\{"covered":1,"total":3,' \
+  "$reflex" test failing --run pair --coverage --json
+
+# ---- diff: meaning, state, verdicts
+
+pack diff_a <<'RFX'
+pack t.d 1.0.0
+event gpu.xid { key node: node  key gpu: gpu_index?  code: u16 }
+event nccl.stuck { key node: node }
+list hw: set<u16> = [48, 50]
+profile h fallback { hot: celsius = 85 }
+event gpu.temp { key node: node  value: celsius }
+# A comment.
+signal from_list on node { e: gpu.xid where e.code in hw }
+signal many on node { count gpu.xid >= 3 within 10m }
+signal less on node { count gpu.xid >= 3 within 1h }
+signal moved on node { count gpu.xid >= 3 within 1h }
+signal gone on node { e: gpu.xid where e.code == 1 }
+signal hot on node { when gpu.temp.value > profile.hot }
+signal stuck on node { e: nccl.stuck }
+fault memory on node { prior 2e-4 per job }
+memory causes from_list p 0.9 lag -5s .. 10m
+memory causes many, less, moved, gone, hot p 0.5
+memory causes stuck p 0.9 lag -30s .. 15m scope peers
+incident hang on job { opens on stuck }
+RFX
+mkdir -p diff_b && sed -e 's/1.0.0/1.1.0/' -e 's/# A comment./# Another comment, and another layout./' \
+  -e 's/\[48, 50\]/[50]/' -e 's/= 85/= 83/' -e 's/\(many.*\)within 10m/\1within 1h/' \
+  -e 's/\(less.*\)within 1h/\1within 10m/' -e 's/moved on node/moved on (node, gpu)/' \
+  -e '/^signal gone/d' -e 's/, gone//' -e 's/p 0.9 lag -5s/p 0.7 lag -5s/' \
+  -e 's/^incident/signal fresh on node { e: gpu.xid where e.code == 2 }\nmemory causes fresh p 0.5\n&/' \
+  -e 's/on node { count/on  node  { count/' diff_a/pack.rfx >diff_b/pack.rfx
+differs() { expect "diff: $1" 0 "$2" "$reflex" diff diff_a diff_b "${@:3}"; }
+differs "the version" '^  pack t.d changed$'
+differs "a signal through the list that it reads" \
+  'signal t.d.from_list changed .its text is the same; what it reads changed: list t.d.hw'
+differs "a removed signal" '^    - signal gone on node'
+differs "an edge's numbers" 'edge t.d.memory causes t.d.from_list .scope self. changed'
+differs "what a class reads" 'value profile.hot changed .1 class.es.: h'
+differs "a longer window" 'kept +signal t.d.many [0-9]+ B/key  window 10m -> 1h; history incomplete'
+differs "a shorter window" 'trimmed +signal t.d.less [0-9]+ B/key  window 1h -> 10m'
+differs "other keys" 'reset +signal t.d.moved [0-9]+ B/key  on node -> .node, gpu.'
+differs "new" 'new +signal t.d.fresh'
+differs "removed" 'removed +signal t.d.gone'
+run "$reflex" diff diff_a diff_b
+if grep -q 'signal t.d.many changed' out && ! grep -Eq 'comment|stuck' out; then pass; else
+  fail "diff is of meaning" "a comment or an unchanged signal is told, or a changed one is not"
+fi
+differs "Markdown" '^\| trimmed \| signal `t.d.less` \| [0-9]+ \| window 1h -> 10m \|' --format md
+differs "JSON" '"name":"t.d.less","what":"signal","fate":"trimmed"' --format json
+sed 's/"nccl.stuck"/"nccl.stuck"/; s/,"waited":1.5//' trace.ndjson >diff.ndjson
+differs "verdicts of a replay" '1 other answers' --events diff.ndjson
+differs "the answer before" '^    - (confirmed|suspected) n2 .t.d.memory. [0-9.]+$' --events diff.ndjson
+differs "firings of a replay" 't.d.from_list fires 0 times, before 1' --events diff.ndjson
+expect "diff --exit-code" 1 '' "$reflex" diff diff_a diff_b --exit-code
+expect "no difference" 0 '^packs: 0 difference' "$reflex" diff diff_a diff_a --exit-code \
+  --events diff.ndjson
+expect "diff of a broken pack" 2 'R100' "$reflex" diff diff_a half_file
+expect "diff as SARIF" 3 'no sarif form' "$reflex" diff diff_a diff_b --format sarif
+expect "md is of diff alone" 3 'form of diff alone' "$reflex" check mini --format md
+
+# ---- new, completion
+
+expect "new makes a pack" 0 '^site/gpu/pack.rfx$' "$reflex" new site.gpu
+expect "its tests pass" 0 '2 tests, 2 passed, 0 failed' "$reflex" test site/gpu --matrix
+expect "it has no finding" 0 '' "$reflex" check site/gpu --fail-level warning
+expect "it is laid out as fmt would" 0 '' "$reflex" fmt --check site/gpu
+expect "new overwrites nothing" 3 'exists and is not empty' "$reflex" new site.gpu
+expect "new in another folder" 0 '^packs/one/pack.rfx$' "$reflex" new one --in packs
+expect "a bad name" 3 'no name of a pack' "$reflex" new 'Site/Gpu'
+"$reflex" completion bash >completion.bash
+# completes WANTED WORDS...: what bash offers behind the words holds the wanted one.
+completes() {
+  local wanted=$1
+  shift
+  bash -c 'source ./completion.bash; COMP_WORDS=(reflex "${@:2}"); COMP_CWORD=$(($# - 1)); _reflex
+    [[ " ${COMPREPLY[*]} " == *" $1 "* ]]' - "$wanted" "$@" && pass || fail "completion of $*" "no $wanted"
+}
+completes check ch
+completes --fail-level check mini --fail
+completes warning check mini --fail-level w
+completes sarif check mini --format s
+completes R105 help R10
+completes zsh completion z
+expect "zsh completion" 0 "'--fail-level\[.*:value:\(error warning\)" "$reflex" completion zsh
+expect "completion of another shell" 3 'fish' "$reflex" completion fish
+
 # ---- profiles
 
 pack classes <<'RFX'
@@ -363,6 +553,14 @@ cat >ambiguous.json <<'JSON'
 JSON
 echo '{"ts":"2026-03-01T12:00:00Z","kind":"gpu.temp","node":"n1","value":20}' >temp.ndjson
 expect "profile ambiguity before deployment" 1 'n1' "$reflex" check classes --nodes ambiguous.json
+expect "the class of every node" 1 '^n1 +c.base  .ambiguous: c.left and c.right' "$reflex" check classes \
+  --nodes ambiguous.json
+expect "nodes as JSON" 1 '^\{"node":"n2","class":"c.left"\}' "$reflex" check classes \
+  --nodes ambiguous.json --format json
+expect "two profiles for one node is a finding" 1 'warning: 1 node.s. match both .*\[R220\]' \
+  "$reflex" check classes --nodes ambiguous.json
+expect "and a result of SARIF" 1 '"ruleId": "R220"' "$reflex" check classes --nodes ambiguous.json \
+  --format sarif
 expect "profile ambiguity at run time" 0 'n1' "$reflex" run classes --inventory ambiguous.json \
   --events temp.ndjson
 
@@ -455,9 +653,21 @@ awk '/^```rfx$/ {on = 1; next} /^```$/ {on = 0} on' "$root/grammar/LANGUAGE.md" 
 expect "the examples of LANGUAGE.md" 0 'passed, 0 failed' "$reflex" test reference --matrix \
   --profiles "$root/hwprofiles"
 
+mkdir -p functions
+awk '/^```rfx$/ {on = 1; next} /^```$/ {on = 0} on' "$root/grammar/BUILTINS.md" >functions/pack.rfx
+expect "an example of every function" 0 ' passed, 0 failed' "$reflex" test functions --matrix \
+  --profiles "$root/hwprofiles"
+expect "and by the interpreter" 0 ' passed, 0 failed' "$reflex" test functions --backend interp \
+  --profiles "$root/hwprofiles"
+"$reflex" help --reference builtins >out 2>err
+if cmp -s out "$root/grammar/BUILTINS.md"; then pass; else
+  fail "help --reference builtins" "is not grammar/BUILTINS.md"
+fi
+
 # ---- the real packs
 
 if [[ -d $root/rules/std ]]; then
+  expect "coverage changes no result" 0 ' passed, 0 failed' "$reflex" test "$root/rules/std" --coverage
   expect "the shipped packs are valid" 0 '' "$reflex" check "$root/rules" "$root/hwprofiles"
 fi
 

@@ -1,0 +1,28 @@
+// Signatures: what a signal or feature of one compilation is, as text that another one's can be held
+// against. Numbers of slots, features, parameters and sets are replaced by what they stand for.
+//
+// Contract: two compilations that share a SymbolTable give equal signatures for equal meaning.
+// kShape leaves out what may change without loss of state: constants, sets, texts, windows.
+#pragma once
+
+#include <string>
+
+#include "compiler/ir/ir.h"
+#include "runtime/abi/compiled_pack.h"
+
+namespace reflex::migrate {
+
+/// One side of a comparison; both outlive the calls.
+struct Side {
+  const abi::CompiledPack& pack;
+  const ir::Module& ir;
+};
+
+enum class Detail : uint8_t { kShape, kExact };
+
+std::string signal_signature(const Side& side, abi::SignalId signal, Detail detail);
+std::string feature_signature(const Side& side, abi::FeatureId feature, Detail detail);
+/// "(node, gpu)"
+std::string entity_text(const abi::CompiledPack& pack, abi::EntityKindId kind);
+
+}  // namespace reflex::migrate
