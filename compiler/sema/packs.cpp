@@ -189,7 +189,8 @@ void Grouping::resolve_imports() {
                               "pack '" + target.name + "' is version " + target.version +
                                   ", the import wants " + import.range);
         d.notes.push_back({target.span, "this version is loaded"});
-        d.help = "write: import " + target.name + " ^" + target.version.substr(0, target.version.find('.')) +
+        d.help = "write: import " + target.name + " ^" +
+                 target.version.substr(0, target.version.find('.')) +
                  ", or give a version of the pack in that range";
       }
       pack.imports.push_back(std::move(ref));
