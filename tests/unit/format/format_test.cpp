@@ -25,15 +25,18 @@ std::optional<std::string> formatted(const std::string& text, std::string* error
   return out;
 }
 
-/// The tree of a text. Free texts (the body of a rule) keep their blanks in it: one is as good as
-/// two.
+/// The tree of a text. Free texts (the body of a rule) keep their blanks and line breaks in it:
+/// which ones says nothing.
 std::string tree(const std::string& text) {
   source::SourceMap map;
   diag::Sink sink;
   const auto file = map.add("t.rfx", text);
   const std::string printed = ast::print(parse::parse(map, file, {}, sink));
   std::string out;
-  for (const char c : printed) {
+  for (size_t i = 0; i < printed.size(); ++i) {
+    const bool escape = printed.compare(i, 2, "\\n") == 0 || printed.compare(i, 2, "\\t") == 0;
+    const char c = escape ? ' ' : printed[i];
+    i += escape ? 1 : 0;
     if (c == ' ' && !out.empty() && out.back() == ' ') continue;
     out += c;
   }
