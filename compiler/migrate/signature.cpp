@@ -139,6 +139,7 @@ class Signer {
     number("each", c.each ? 1 : 0);
     number("exact", c.exact_max);
     real("extra", c.graded.extra_mean);
+    add("part " + c.part_key);
   }
 
   void condition(const abi::ConditionPlan& c) {

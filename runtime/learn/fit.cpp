@@ -219,11 +219,11 @@ class ModelFitter {
     const Levels levels = fit_levels(predictions, missed, pack_.classes.size(), options_.suspect);
     report_.level_f1_before = levels.f1_before;
     report_.level_f1_after = levels.f1_after;
-    // Why 0.002: a level is fitted on the very predictions that it is measured on. Why 0.005: half a
-    // standard error; then the levels that evict fewer healthy nodes are kept.
+    // Why 0.002: a level is fitted on the very predictions that it is measured on. Why 0.01: a
+    // standard error at a thousand incidents; then levels that evict fewer healthy nodes are kept.
     const double gain = levels.f1_after - levels.f1_before;
     report_.levels_kept =
-        gain > 0.002 || (gain > -0.005 && levels.wrong_after < levels.wrong_before);
+        gain > 0.002 || (gain > -0.01 && levels.wrong_after < levels.wrong_before);
     if (!report_.levels_kept) return;
     model.levels.suspect = levels.fleet;
     model.class_levels.assign(pack_.classes.size(), {});

@@ -11,9 +11,6 @@ namespace {
 constexpr double kLevelMin = 0.10;
 constexpr double kLevelMax = 0.90;
 constexpr int kSteps = 80;
-// Why: half a standard error of F1 at a few thousand incidents; two levels within it are as good
-// as each other.
-constexpr double kFlat = 0.005;
 // Why: a class needs about so many culprits before its own optimum says more than the fleet's.
 constexpr double kShrinkCases = 100;
 
@@ -42,16 +39,21 @@ Curve curve_of(const std::vector<Prediction>& all, const abi::ClassId* only) {
   return curve;
 }
 
-/// The highest step whose F1 is within kFlat of the best, and that hangs together with it: where F1
-/// does not decide, the level that evicts fewer healthy nodes is the better one.
-double best_level(const Curve& curve) {
+/// The one-standard-error rule: the highest step that hangs together with the best one and whose F1
+/// is within its standard error (of `cases` culprits: for a class the fleet's, so that few cases do
+/// not mean a high level). Where F1 does not decide, the level that evicts fewer healthy
+/// nodes is the better one.
+/// Source: Hastie, Tibshirani, Friedman, The Elements of Statistical Learning, 7.10.
+double best_level(const Curve& curve, double cases) {
   std::vector<double> value;
   for (int step = 0; step <= kSteps; ++step) {
     value.push_back(f1(curve.tp[step], curve.named[step], curve.positives));
   }
   const auto best = static_cast<int>(std::max_element(value.begin(), value.end()) - value.begin());
+  const double f = value[best];
+  const double error = std::sqrt(f * (1 - f) / std::max(cases, 1.0));
   int high = best;
-  while (high < kSteps && value[high + 1] >= value[best] - kFlat) ++high;
+  while (high < kSteps && value[high + 1] >= f - error) ++high;
   return level_at(high);
 }
 
@@ -83,13 +85,13 @@ Levels fit_levels(const std::vector<Prediction>& predictions, size_t missed, siz
   levels.by_class.assign(classes, 0);
   Curve fleet = curve_of(predictions, nullptr);
   fleet.positives += static_cast<double>(missed);
-  levels.fleet = rounded(best_level(fleet));
+  levels.fleet = rounded(best_level(fleet, fleet.positives));
   for (size_t c = 0; c < classes; ++c) {
     const auto id = static_cast<abi::ClassId>(c);
     const Curve own = curve_of(predictions, &id);
     if (own.positives < 1) continue;
     const double w = own.positives / (own.positives + kShrinkCases);
-    levels.by_class[c] = rounded(w * best_level(own) + (1 - w) * levels.fleet);
+    levels.by_class[c] = rounded(w * best_level(own, fleet.positives) + (1 - w) * levels.fleet);
   }
   const AtLevels then = at_levels(predictions, missed, [&](abi::ClassId) { return before; });
   const AtLevels now = at_levels(predictions, missed, [&](abi::ClassId c) {

@@ -1,8 +1,9 @@
 // Decision levels: from which probability on a node is named, by hardware class.
 //
 // The level maximises node-micro F1 on predictions for incidents that the numbers were not fitted
-// on. A class gets its own, shrunk to the fleet's by its number of incidents. Of the flat top of
-// the F1 curve the highest level is taken: as many right, fewer healthy nodes evicted.
+// on. A class gets its own, shrunk to the fleet's by its number of incidents. Of the levels
+// within a standard error of the best the highest is taken: as many right, fewer healthy nodes
+// evicted.
 #pragma once
 
 #include <vector>

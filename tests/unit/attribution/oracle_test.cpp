@@ -137,6 +137,8 @@ void random_model(const World& w, abi::Model& m) {
   for (size_t i = 0; i < w.pack->synergies.size(); ++i) m.synergy_nats.push_back(0.5 * pick(-2, 4));
   m.temperature = 0.5 * pick(1, 4);
   m.none_shift_nats = 0.5 * pick(-2, 2);
+  m.ailing_multiplier = 0.5 * pick(0, 3);
+  m.history_multiplier = 0.5 * pick(0, 3);
 }
 
 struct RandomWorld : World {
@@ -217,14 +219,17 @@ struct Oracle {
   double leak(const abi::EdgePlan& e, const NodeView* on) const {
     const double author = author_leak(e);
     if (e.has_weight) return author;
+    const abi::Model* m = w.input.model;
     if (w.input.tables && on) {
       const abi::BenignRate r = w.input.tables->benign(e.to, on->hw_class, on->node);
       if (r.node_hours > 0) {
         const double measured = 1 - std::exp(-r.onsets_per_hour * (hours(e) + r.mean_hours));
-        return std::max(measured, std::min(3e-4, author));
+        // A chance of incident windows, learned or stated, is a lower bound.
+        return std::max(measured, m && m->leak_per_hour[e.to] > 0
+                                      ? 1 - std::exp(-m->leak_per_hour[e.to] * hours(e))
+                                      : std::min(3e-4, author));
       }
     }
-    const abi::Model* m = w.input.model;
     if (m && m->leak_per_hour[e.to] > 0) return 1 - std::exp(-m->leak_per_hour[e.to] * hours(e));
     return author;
   }
@@ -241,7 +246,7 @@ struct Oracle {
       }
       fired += shows ? 1 : 0;
     }
-    if (fired < 3 || nodes < 4) return plain;
+    if (fired < 3 || fired < 0.2 * nodes || nodes < 4) return plain;
     return std::max(plain, (fired - 1 + 0.3) / (nodes - 1 + 0.6));
   }
   static bool in_window(const abi::EdgePlan& e, const Seen& v, int64_t t) {
@@ -607,20 +612,20 @@ struct Oracle {
           ratio = std::max(ratio, soft(e.to, node, s.ev->episodes[0].lead_counts, 1));
         }
         const double strength = p(e, node->hw_class);
-        m += std::log(1 - strength + strength * ratio) *
-             (w.input.model ? w.input.model->signal_multiplier[e.to] : 1);
+        m += std::log(1 - strength + strength * ratio);
       }
       if (!any) continue;
       sum += std::exp(m);
       ++faults;
     }
     if (faults == 0) return 0;
-    return -std::log(1 - 0.006 + 0.006 * sum / faults) / temperature();
+    const double multiplier = w.input.model ? w.input.model->ailing_multiplier : 1;
+    return -std::log(1 - 0.006 + 0.006 * sum / faults) * multiplier / temperature();
   }
 
   double prior() const {
     const abi::Model* m = w.input.model;
-    const double hazard = node ? node->hazard : 1;
+    const double hazard = node ? std::pow(node->hazard, m ? m->history_multiplier : 1) : 1;
     double prior = w.pack->causes[cause].prior;
     double shift = 0;
     if (m) {
