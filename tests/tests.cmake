@@ -45,4 +45,11 @@ if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/runtime/engine/pipeline.cpp)
   set_tests_properties(oracle_test PROPERTIES RUN_SERIAL ON)
 endif()
 
+# Authors' tools on mutated packs; `author_fuzz 60` by hand, some seconds in every run.
+add_executable(author_fuzz ${CMAKE_CURRENT_SOURCE_DIR}/tests/fuzz/author_fuzz.cpp)
+target_link_libraries(author_fuzz PRIVATE reflex_flags reflex_driver reflex_format)
+target_compile_definitions(author_fuzz PRIVATE REFLEX_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
+add_test(NAME author_fuzz COMMAND author_fuzz 5)
+set_tests_properties(author_fuzz PROPERTIES LABELS fuzz TIMEOUT 120)
+
 include(tests/cli/cli.cmake)

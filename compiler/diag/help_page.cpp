@@ -78,7 +78,8 @@ std::string render_help(Id id) {
 std::string diagnostics_reference() {
   std::string out =
       "# Diagnostics\n\nGenerated from `compiler/diag/diagnostics.def` and `help.def` by `reflex "
-      "help --reference diagnostics`; a test compares.\n`reflex help R105` prints one page. Ids are "
+      "help --reference diagnostics`; a test compares.\n`reflex help R105` prints one page. Ids "
+      "are "
       "never reused.\n";
   std::string_view group;
   for (const IdInfo& row : all_ids()) {

@@ -1,7 +1,8 @@
 // The page of a diagnostic id (`reflex help R105`), from diagnostics.def and help.def.
 //
 // Contract: pure data and its two forms, a terminal page and the generated reference
-// grammar/DIAGNOSTICS.md. An id without a row in help.def has an empty cause and fix; a test says so.
+// grammar/DIAGNOSTICS.md. An id without a row in help.def has an empty cause and fix; a test says
+// so.
 #pragma once
 
 #include <string>

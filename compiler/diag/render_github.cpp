@@ -52,9 +52,9 @@ std::string line_of(const Diagnostic& d, const source::SourceMap& map) {
     }
   }
   if (!d.help.empty()) message += "\nhelp: " + d.help;
-  std::string out = "::" + std::string(command_of(d.severity)) + " file=" +
-                    escaped(map.path(d.span.file), true) + ",line=" + std::to_string(begin.line) +
-                    ",endLine=" + std::to_string(end.line);
+  std::string out = "::" + std::string(command_of(d.severity)) +
+                    " file=" + escaped(map.path(d.span.file), true) +
+                    ",line=" + std::to_string(begin.line) + ",endLine=" + std::to_string(end.line);
   // Columns only within one line: the service refuses a range whose lines differ.
   if (begin.line == end.line) {
     out += ",col=" + std::to_string(begin.column) + ",endColumn=" + std::to_string(end.column);
@@ -64,8 +64,8 @@ std::string line_of(const Diagnostic& d, const source::SourceMap& map) {
 
 }  // namespace
 
-std::string render_github(const std::vector<Diagnostic>& diagnostics,
-                          const source::SourceMap& map, size_t errors_max) {
+std::string render_github(const std::vector<Diagnostic>& diagnostics, const source::SourceMap& map,
+                          size_t errors_max) {
   std::string out;
   size_t errors = 0;
   for (const Diagnostic& d : diagnostics) {

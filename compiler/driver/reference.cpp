@@ -11,14 +11,16 @@ namespace {
 
 constexpr std::string_view kHead = R"(# Functions
 
-Generated from `compiler/sema/builtins.def` by `reflex help --reference builtins`; a test compares. All blocks marked `rfx`, joined in
-order, are one pack that compiles and whose tests pass:
+Generated from `compiler/sema/builtins.def` by `reflex help --reference builtins`; a test compares.
+All blocks marked `rfx`, joined in order, are one pack that compiles and whose tests pass:
 
-    awk '/^```rfx/{f=1;next} /^```/{f=0} f' grammar/BUILTINS.md > /tmp/fn/pack.rfx     # after mkdir /tmp/fn
+    mkdir /tmp/fn
+    awk '/^```rfx/{f=1;next} /^```/{f=0} f' grammar/BUILTINS.md > /tmp/fn/pack.rfx
     reflex test /tmp/fn
 
-`k` is an event kind, `k.f` a field of it, `D` a duration. Whatever is unknown makes the result unknown, but for `missing` and `or_else`.
-Macros of packs are called in the same way. Which functions may stand where: LANGUAGE.md sections 4 and 11.
+`k` is an event kind, `k.f` a field of it, `D` a duration. Whatever is unknown makes the result
+unknown, but for `missing` and `or_else`. Macros of packs are called in the same way. Which
+functions may stand where: LANGUAGE.md sections 4 and 11.
 
 ```rfx
 pack ref.functions 1.0.0

@@ -1,7 +1,7 @@
 // The generated parts of the reference: grammar/BUILTINS.md, grammar/DIAGNOSTICS.md.
 //
-// Contract: pure functions of the tables; a test compares the files, and the examples of BUILTINS.md
-// together are a pack whose tests pass (cli_test).
+// Contract: pure functions of the tables; a test compares the files, and the examples of
+// BUILTINS.md together are a pack whose tests pass (cli_test).
 #pragma once
 
 #include <string>

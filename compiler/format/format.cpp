@@ -39,8 +39,8 @@ class Layout {
   /// Lines between a token and the one before it in the source.
   [[nodiscard]] size_t lines_before(size_t i) const {
     if (i == 0) return 0;
-    const std::string_view gap = text_.substr(
-        tokens_[i - 1].span.end, tokens_[i].span.begin - tokens_[i - 1].span.end);
+    const std::string_view gap =
+        text_.substr(tokens_[i - 1].span.end, tokens_[i].span.begin - tokens_[i - 1].span.end);
     return static_cast<size_t>(std::count(gap.begin(), gap.end(), '\n'));
   }
 
@@ -123,8 +123,8 @@ class Layout {
     const bool closes = closes_broken(lead);
     if (closes && lead == i) indent -= kIndent;
     const bool closes_bracket = !t.comment && (t.text == "]" || t.text == ")") && lead == i;
-    const bool continues = t.begins == Begins::kNothing && !t.comment && !closes &&
-                           !closes_bracket && inside_item_;
+    const bool continues =
+        t.begins == Begins::kNothing && !t.comment && !closes && !closes_bracket && inside_item_;
     line_indent_ = indent + (continues ? kIndent : 0);
     if (t.begins == Begins::kDeclaration) line_indent_ = 0;
     line_.code = std::string(line_indent_, ' ');
@@ -212,13 +212,13 @@ class Layout {
 
   std::string_view text_;
   const std::vector<LayoutToken>& tokens_;
-  std::vector<bool> broken_;   // [token] of braces
+  std::vector<bool> broken_;  // [token] of braces
   std::vector<Line> lines_;
   Line line_;
-  bool open_ = false;         // a line has begun
-  size_t line_indent_ = 0;    // of the line that is being written
+  bool open_ = false;                  // a line has begun
+  size_t line_indent_ = 0;             // of the line that is being written
   std::vector<size_t> block_indents_;  // of the items in the broken blocks around
-  bool inside_item_ = false;  // a line that begins now continues something
+  bool inside_item_ = false;           // a line that begins now continues something
 };
 
 }  // namespace

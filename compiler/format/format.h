@@ -1,9 +1,10 @@
 // The canonical layout of a .rfx file (`reflex fmt`, the formatting of the LSP).
 //
-// Contract: format_text(x) has the tokens and comments of x in their order, so that it parses to the
-// same tree; format_text(format_text(x)) == format_text(x). Lines are where the author broke them,
-// as long as one of these rules does not say otherwise:
-//   - a declaration begins a line; at most one empty line between lines, none inside of braces' ends
+// Contract: format_text(x) has the tokens and comments of x in their order, so that it parses to
+// the same tree; format_text(format_text(x)) == format_text(x). Lines are where the author broke
+// them, as long as one of these rules does not say otherwise:
+//   - a declaration begins a line; at most one empty line between lines, none inside of braces'
+//   ends
 //   - a block in braces stands on one line, its items two blanks apart; or it was broken anywhere,
 //     then its braces end and begin a line and the items inside are indented by two
 //   - what continues an item is indented by two more; `{ , ; ) ]` stay on the line before them

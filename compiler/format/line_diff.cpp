@@ -33,7 +33,9 @@ struct Edit {
 class Myers {
  public:
   Myers(std::vector<std::string_view> a, std::vector<std::string_view> b)
-      : a_(std::move(a)), b_(std::move(b)), n_(static_cast<int64_t>(a_.size())),
+      : a_(std::move(a)),
+        b_(std::move(b)),
+        n_(static_cast<int64_t>(a_.size())),
         m_(static_cast<int64_t>(b_.size())) {}
 
   std::vector<Edit> run() {

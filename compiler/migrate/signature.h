@@ -1,5 +1,6 @@
-// Signatures: what a signal or feature of one compilation is, as text that another one's can be held
-// against. Numbers of slots, features, parameters and sets are replaced by what they stand for.
+// Signatures: what a signal or feature of one compilation is, as text that another one's can be
+// held against. Numbers of slots, features, parameters and sets are replaced by what they stand
+// for.
 //
 // Contract: two compilations that share a SymbolTable give equal signatures for equal meaning.
 // kShape leaves out what may change without loss of state: constants, sets, texts, windows.

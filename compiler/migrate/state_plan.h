@@ -24,12 +24,12 @@ std::string_view word_of(Fate fate);
 struct StateChange {
   Fate fate = Fate::kKept;
   bool is_feature = false;
-  std::string name;             // of the new set; of the old one when removed
-  std::string old_name;         // when it was renamed
-  uint64_t bytes_per_key = 0;   // worst case, of the new plan; of the old one when removed
-  bool changed = false;         // anything but its place in the text
-  bool incomplete = false;      // the window became longer
-  std::string why;              // "on node -> (node, gpu)", "window 10m -> 1h"; "" when not changed
+  std::string name;            // of the new set; of the old one when removed
+  std::string old_name;        // when it was renamed
+  uint64_t bytes_per_key = 0;  // worst case, of the new plan; of the old one when removed
+  bool changed = false;        // anything but its place in the text
+  bool incomplete = false;     // the window became longer
+  std::string why;             // "on node -> (node, gpu)", "window 10m -> 1h"; "" when not changed
 };
 
 /// `renamed`: new full name -> old full name (`was` of the declarations).

@@ -206,7 +206,8 @@ std::vector<std::string> token_texts(const source::SourceMap& map, source::FileI
       if (token->getType() == antlr4::Token::EOF) break;
       std::string text = std::to_string(token->getType()) + " ";
       const std::string_view written = tokens.text(token);
-      const bool pattern = token->getType() == Lexer::LINE_RE || token->getType() == Lexer::MATCHES_RE;
+      const bool pattern =
+          token->getType() == Lexer::LINE_RE || token->getType() == Lexer::MATCHES_RE;
       if (!pattern) {
         text += written;
       } else {

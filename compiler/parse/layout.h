@@ -3,7 +3,8 @@
 // Contract: every token of a file without syntax errors, comments included, in order. `begins` and
 // `blanks` come from the parse tree; how lines are broken and indented is compiler/format's matter.
 // A construct that is not listed in layout.cpp gets the defaults: it is laid out less tidily, never
-// wrongly. No ANTLR type shows here. Errors: syntax errors go to the sink, then nothing is returned.
+// wrongly. No ANTLR type shows here. Errors: syntax errors go to the sink, then nothing is
+// returned.
 #pragma once
 
 #include <optional>
@@ -19,12 +20,12 @@ namespace reflex::parse {
 struct LayoutToken {
   enum class Begins : uint8_t { kNothing, kDeclaration, kItem };  // item: of a { .. } block
   enum class Blanks : uint8_t {
-    kDefault,      // one before, unless punctuation says otherwise
-    kNoneBefore,   // the bracket of a call, an index, a type
-    kNoneAround,   // the slash of a target, the range of a list
-    kNoneAfter,    // a sign, `^`, `~`
-    kOneBefore,    // the bracket of `on (node, gpu)`
-    kAsWritten,    // free text: the body of a rule on verdicts
+    kDefault,     // one before, unless punctuation says otherwise
+    kNoneBefore,  // the bracket of a call, an index, a type
+    kNoneAround,  // the slash of a target, the range of a list
+    kNoneAfter,   // a sign, `^`, `~`
+    kOneBefore,   // the bracket of `on (node, gpu)`
+    kAsWritten,   // free text: the body of a rule on verdicts
   };
   source::Span span;
   std::string_view text;  // of the source map

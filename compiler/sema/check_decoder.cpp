@@ -299,6 +299,7 @@ void LineBuilder::missing_keys() {
     auto& diag = s.report(Id::kMissingKey, d.kind.span,
                           "key '" + f.name + "' of '" + info.schema.name + "' gets no value");
     diag.notes.push_back({info.ranges[i].span, "the key is declared here"});
+    diag.help = "write: { " + f.name + " = GROUP .. } with a group (?<GROUP>..) of the pattern";
   }
 }
 

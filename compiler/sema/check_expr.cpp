@@ -246,6 +246,8 @@ NodePtr check_predicate(State& s, const Env& env, const Expr& e) {
   if (const auto v = constant_bool(node)) {
     s.report(Id::kConstantPredicate, e.span,
              std::string("the condition is always ") + (*v ? "true" : "false"));
+  } else {
+    lint_predicate(s, node);
   }
   return node;
 }

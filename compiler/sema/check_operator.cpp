@@ -109,7 +109,16 @@ bool fit_quantities(State& s, NodePtr& a, NodePtr& b, Span span) {
     else if (is_delta(b->type) && literal_celsius(a))
       a = retype(a, b->type);
     else {
-      type_error(s, Id::kUnitMismatch, span, a, b, "these units do not compare");
+      auto& d = s.report(Id::kUnitMismatch, span,
+                         "these units do not compare: " + to_text(s, a->type) + " and " +
+                             to_text(s, b->type));
+      if (a->literal != b->literal) {
+        // Where the written number is the mistake, it needs the unit of what it is held against.
+        const NodePtr& value = a->literal ? b : a;
+        d.help = "write the number in " + to_text(s, value->type);
+      } else {
+        d.help = "compare values of one unit, or divide one by what makes it comparable";
+      }
       return false;
     }
     return true;

@@ -194,6 +194,8 @@ void check_heads(State& s);
 void note_window(State& s, int64_t ns, Span span);
 void check_limits(State& s);
 void lint(State& s);
+/// Warns of contradictions and of alternatives that leave nothing out (lint_predicate.cpp).
+void lint_predicate(State& s, const NodePtr& predicate);
 
 /// Every declaration of type T in order, with its reference.
 template <typename T, typename F>

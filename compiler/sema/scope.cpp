@@ -21,6 +21,7 @@ void declare(State& s, Table& table, const ast::Name& name, PackIndex pack, uint
     } else {
       d.notes.push_back({other.span, "first declared here"});
     }
+    d.help = "give one of them another name, or remove it";
     return;
   }
   table.by_name.emplace(name.text, static_cast<uint32_t>(table.symbols.size()));

@@ -52,13 +52,13 @@ void print_json(const abi::CompiledPack& pack) {
   const auto costs = kind_costs(pack);
   for (size_t i = 0; i < costs.size(); ++i) {
     if (costs[i].leaves == 0) continue;
-    fmt::print("{}\n", Json{{"kind", pack.kinds[i].name},
-                            {"evaluators", costs[i].evaluators},
-                            {"predicates", costs[i].leaves},
-                            {"always", costs[i].always},
-                            {"ns_per_event_max",
-                             static_cast<double>(costs[i].leaves) * kNsPerEvaluator}}
-                           .dump());
+    fmt::print("{}\n",
+               Json{{"kind", pack.kinds[i].name},
+                    {"evaluators", costs[i].evaluators},
+                    {"predicates", costs[i].leaves},
+                    {"always", costs[i].always},
+                    {"ns_per_event_max", static_cast<double>(costs[i].leaves) * kNsPerEvaluator}}
+                   .dump());
   }
   for (const auto& s : pack.signals) {
     fmt::print("{}\n", Json{{"signal", s.name},

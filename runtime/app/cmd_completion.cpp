@@ -104,8 +104,8 @@ std::string bash_script(const std::vector<Entry>& entries) {
   }
   return fmt::format(R"(# bash completion of reflex; made by `reflex completion bash`.
 _reflex() {{
-  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command='' options='' words=''
-  local i
+  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}}
+  local command='' options='' words='' i
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${{COMP_WORDS[i]}} in
     -*) ;;
@@ -157,8 +157,7 @@ std::string zsh_script(const std::vector<Entry>& entries) {
       for (const auto& name : flag.names) {
         std::string value;
         if (flag.takes_value) {
-          value = flag.words.empty() ? ":value:_files"
-                                     : ":value:(" + joined(flag.words, " ") + ")";
+          value = flag.words.empty() ? ":value:_files" : ":value:(" + joined(flag.words, " ") + ")";
         }
         cases += fmt::format("        '{}[{}]{}' \\\n", name, zsh_escaped(flag.what), value);
       }

@@ -124,9 +124,10 @@ std::string cell(const std::string& text) {
 }
 
 void print_replay_markdown(const ReplayDifference& r) {
-  fmt::print("\n### Verdicts\n\nReplay of {} events: {} incidents before, {} after, **{} other "
-             "answers**.\n",
-             r.events, r.incidents_before, r.incidents_after, r.answers.size());
+  fmt::print(
+      "\n### Verdicts\n\nReplay of {} events: {} incidents before, {} after, **{} other "
+      "answers**.\n",
+      r.events, r.incidents_before, r.incidents_after, r.answers.size());
   if (!r.answers.empty() || !r.shifts.empty()) {
     fmt::print("\n| incident | before | after |\n|---|---|---|\n");
   }

@@ -28,7 +28,8 @@ constexpr std::string_view kPack = R"(# What this pack is about, in one sentence
 pack @NAME@ 0.1.0 requires engine >= 1.0 dsl 1
 )";
 
-constexpr std::string_view kRules = R"(# The kinds of events that this pack reads. Kinds are global: begin their names with the pack's.
+constexpr std::string_view kRules =
+    R"(# The kinds of events that this pack reads. Kinds are global: give them the pack's name.
 event @NAME@.alarm { key node: node  key gpu: gpu_index?  code: u16  text: string? }
 event @NAME@.job_stuck { key node: node  waited: duration? }
 
@@ -56,7 +57,8 @@ fault @SHORT@_failure on (node, gpu) { prior 1e-4 per job  severity critical  re
 incident @SHORT@_hang on job { opens on @SHORT@_stuck  settle 30s  merge for 10m }
 )";
 
-constexpr std::string_view kTests = R"(# One test where the rule names the node, one where it stays silent.
+constexpr std::string_view kTests =
+    R"(# One test where the rule names the node, one where it stays silent.
 
 test "three alarms before the job hangs name the node" {
   nodes n[1..4]  job j on n[1..4]

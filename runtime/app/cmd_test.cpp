@@ -92,7 +92,8 @@ bool write_junit(const std::string& path, const std::vector<TestOutcome>& outcom
     file << fmt::format("  <testcase name=\"{}\" classname=\"{}\" time=\"{:.6f}\">",
                         xml_escape(o.title), xml_escape(o.place), o.milliseconds / 1e3);
     if (!o.passed) {
-      file << fmt::format("<failure message=\"{}\">", xml_escape(o.report.substr(0, o.report.find('\n'))))
+      file << fmt::format("<failure message=\"{}\">",
+                          xml_escape(o.report.substr(0, o.report.find('\n'))))
            << xml_escape(o.report) << "</failure>";
     }
     file << "</testcase>\n";

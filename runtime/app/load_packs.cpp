@@ -112,7 +112,8 @@ void print_diagnostics(const compiler::Compilation& compilation, bool warnings, 
   } else if (common.format == "github") {
     text = diag::render_github(diagnostics, sources);
   } else {
-    const auto suppressed = warnings ? compilation.sink.suppressed() : std::vector<diag::Suppressed>();
+    const auto suppressed =
+        warnings ? compilation.sink.suppressed() : std::vector<diag::Suppressed>();
     text = diag::render_sarif(diagnostics, suppressed, sources,
                               {std::string(engine::kEngineVersion), exit_code});
   }

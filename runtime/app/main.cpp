@@ -21,7 +21,8 @@ int run(int argc, char** argv) {
   CLI::App app("Reflex: reads the events of a training cluster and names the faulty node.",
                "reflex");
   CommonFlags common;
-  app.add_option("--format", common.format, "text, json; of diagnostics also sarif or github, of diff md")
+  app.add_option("--format", common.format,
+                 "text, json; of diagnostics also sarif or github, of diff md")
       ->check(CLI::IsMember({"text", "json", "sarif", "github", "md"}));
   app.add_option("--color", common.color, "auto, always or never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
@@ -33,8 +34,8 @@ int run(int argc, char** argv) {
   app.fallthrough();  // common flags may stand after the command too
   std::vector<Command> commands;
   for (const auto add :
-       {add_check, add_fmt, add_test, add_diff, add_run, add_explain, add_help_id, add_schema, add_new,
-        add_completion, add_anonymize, add_learn, add_backtest, add_feedback}) {
+       {add_check, add_fmt, add_test, add_diff, add_run, add_explain, add_help_id, add_schema,
+        add_new, add_completion, add_anonymize, add_learn, add_backtest, add_feedback}) {
     commands.push_back(add(app, common));
   }
   std::vector<std::string> arguments;  // from the last to the first, as CLI11 wants them

@@ -70,7 +70,8 @@ struct Namer {
     if (plan) return std::nullopt;
     std::string name = d.cause.text;
     for (const auto& effect : d.effects) name += " " + effect.text;
-    return Key{d.verb == ast::CausesDecl::Verb::kMasks ? "mask" : "maintenance", pack + ": " + name};
+    return Key{d.verb == ast::CausesDecl::Verb::kMasks ? "mask" : "maintenance",
+               pack + ": " + name};
   }
   Found operator()(const ast::BaselineDecl& d) const {
     return Key{d.repair ? "repair" : "cohort", pack + ": " + d.kind.text};
@@ -101,8 +102,8 @@ std::map<Key, Item> items_of(const compiler::Compilation& c) {
       // Statements without a name of their own may share one: they are compared together.
       Item& item = items[*key];
       item.meaning += without_doc(ast::print_decl(decl)) + "\n";
-      item.text += canonical(std::string(
-          text.substr(decl.span.begin, decl.span.end - decl.span.begin)));
+      item.text +=
+          canonical(std::string(text.substr(decl.span.begin, decl.span.end - decl.span.begin)));
     }
   }
   return items;
@@ -137,8 +138,8 @@ void compare_items(const compiler::Compilation& before, const compiler::Compilat
     if (found == old_items.end()) {
       out.push_back({How::kAdded, key.first, key.second, marked(item.text, "+ "), ""});
     } else if (found->second.meaning != item.meaning) {
-      out.push_back({How::kChanged, key.first, key.second,
-                     changed_lines(found->second.text, item.text), ""});
+      out.push_back(
+          {How::kChanged, key.first, key.second, changed_lines(found->second.text, item.text), ""});
     }
   }
   for (const auto& [key, item] : old_items) {
@@ -161,10 +162,10 @@ std::map<std::string, std::string> edges_of(const abi::CompiledPack& pack) {
       p += fmt::format("{}{} {}", c == 0 ? " by class: " : ", ", pack.classes[c].name,
                        explain::number_text(e.class_p[c]));
     }
-    edges[name] += fmt::format("{}{} lag {} .. {}", edges.contains(name) ? "; " : "",
-                               e.has_weight ? fmt::format("weight {} nats", e.weight_nats)
-                                            : "p " + p,
-                               to_text(Duration{e.lag_lo_ns}), to_text(Duration{e.lag_hi_ns}));
+    edges[name] +=
+        fmt::format("{}{} lag {} .. {}", edges.contains(name) ? "; " : "",
+                    e.has_weight ? fmt::format("weight {} nats", e.weight_nats) : "p " + p,
+                    to_text(Duration{e.lag_lo_ns}), to_text(Duration{e.lag_hi_ns}));
   }
   return edges;
 }
@@ -252,14 +253,13 @@ void compare_packs(const abi::CompiledPack& before, const abi::CompiledPack& aft
     out.push_back({How::kRemoved, "pack", name, {"- " + version}, ""});
   }
   const auto settings = [](const abi::CompiledPack& p) {
-    return fmt::format("lateness {}, idle_after {}, future_skew {}, settle {}, keys {}, partials "
-                       "{}, horizon {}, state {} bytes",
-                       to_text(Duration{p.clock.lateness_ns}),
-                       to_text(Duration{p.clock.idle_after_ns}),
-                       to_text(Duration{p.clock.future_skew_ns}),
-                       to_text(Duration{p.clock.settle_ns}), p.limits.keys_max,
-                       p.limits.partials_per_key, to_text(Duration{p.limits.horizon_ns}),
-                       p.limits.state_bytes_max);
+    return fmt::format(
+        "lateness {}, idle_after {}, future_skew {}, settle {}, keys {}, partials "
+        "{}, horizon {}, state {} bytes",
+        to_text(Duration{p.clock.lateness_ns}), to_text(Duration{p.clock.idle_after_ns}),
+        to_text(Duration{p.clock.future_skew_ns}), to_text(Duration{p.clock.settle_ns}),
+        p.limits.keys_max, p.limits.partials_per_key, to_text(Duration{p.limits.horizon_ns}),
+        p.limits.state_bytes_max);
   };
   if (settings(before) != settings(after)) {
     out.push_back({How::kChanged,
@@ -295,7 +295,10 @@ void compare_indirect(const compiler::Compilation& before, const compiler::Compi
     const auto found = signatures.find(name);
     if (told.contains(name) || found == signatures.end()) continue;
     if (found->second == migrate::signal_signature(new_side, s, migrate::Detail::kExact)) continue;
-    out.push_back({How::kChanged, "signal", name, {},
+    out.push_back({How::kChanged,
+                   "signal",
+                   name,
+                   {},
                    "its text is the same; what it reads changed" +
                        (through.empty() ? std::string() : ": " + through)});
   }
@@ -325,7 +328,8 @@ std::map<std::string, std::string> renamed_names(const compiler::Compilation& af
       if (const auto* signal = std::get_if<ast::SignalDecl>(&decl.node)) {
         if (!signal->was.empty()) renamed[prefix + signal->name.text] = prefix + signal->was.text;
       } else if (const auto* feature = std::get_if<ast::FeatureDecl>(&decl.node)) {
-        if (!feature->was.empty()) renamed[prefix + feature->name.text] = prefix + feature->was.text;
+        if (!feature->was.empty())
+          renamed[prefix + feature->name.text] = prefix + feature->was.text;
       }
     }
   }

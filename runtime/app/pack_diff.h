@@ -1,8 +1,9 @@
 // What two versions of a pack set say differently: declarations, edges, values of hardware classes,
 // and the signals that change because something that they read does.
 //
-// Contract: compares meaning (syntax trees and plans), so comments, layout and order of declarations
-// are no difference. Entries are ordered by category and name. Not here: state and verdicts.
+// Contract: compares meaning (syntax trees and plans), so comments, layout and order of
+// declarations are no difference. Entries are ordered by category and name. Not here: state and
+// verdicts.
 #pragma once
 
 #include <map>

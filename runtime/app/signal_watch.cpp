@@ -268,8 +268,7 @@ std::string SignalWatch::Recorder::count_text() const {
   return fmt::format(
       "  count: at most {} within {}{}; it fires when the count is {} {} ({})\n", p.count,
       to_text(Duration{plan.window_ns}),
-      p.count > 0 ? fmt::format(" on {} at {}", key_text(p.key), time_text_(p.at_ns))
-                  : "",
+      p.count > 0 ? fmt::format(" on {} at {}", key_text(p.key), time_text_(p.at_ns)) : "",
       kOps[static_cast<size_t>(plan.op)], limit ? explain::number_text(*limit) : "unknown so far",
       plan.threshold == abi::kNone32 ? "static, " + explain::place(pack_->signals[signal_].where)
                                      : "computed, see the limit above");
@@ -284,8 +283,9 @@ std::string SignalWatch::Recorder::condition_text() const {
   };
   std::string out;
   if (plan.shown_value != abi::kNone32 && watches_.at(plan.shown_value).last) {
-    out += fmt::format("  value {} against limit {}{}\n", last(plan.shown_value), last(plan.shown_limit),
-               plan.limit_origin.empty() ? "" : " (" + plan.limit_origin + ")");
+    out += fmt::format("  value {} against limit {}{}\n", last(plan.shown_value),
+                       last(plan.shown_limit),
+                       plan.limit_origin.empty() ? "" : " (" + plan.limit_origin + ")");
   } else if (!plan.limit_origin.empty()) {
     out += fmt::format("  where the limit comes from: {}\n", plan.limit_origin);
   }
@@ -304,12 +304,14 @@ std::string SignalWatch::Recorder::misses_text(const std::vector<eval::NearMiss>
   }
   const size_t steps = pack_->signals[signal_].sequence.steps.size();
   if (steps < 2) return {};
-  std::string out = fmt::format("  near misses (partial matches that ran out of time): {}\n", own.size());
+  std::string out =
+      fmt::format("  near misses (partial matches that ran out of time): {}\n", own.size());
   for (size_t i = own.size() - std::min(own.size(), kNearMissesMax); i < own.size(); ++i) {
     const auto& m = *own[i];
-    out += fmt::format("    {} of {} steps on {}, given up at {}\n", m.steps_matched, steps,
-               key_text({m.entity.values.begin(), m.entity.values.begin() + m.entity.count}),
-               time_text_(m.ts_ns));
+    out +=
+        fmt::format("    {} of {} steps on {}, given up at {}\n", m.steps_matched, steps,
+                    key_text({m.entity.values.begin(), m.entity.values.begin() + m.entity.count}),
+                    time_text_(m.ts_ns));
   }
   return out;
 }
@@ -346,11 +348,11 @@ std::string SignalWatch::Recorder::report(const std::vector<eval::NearMiss>& mis
     const uint64_t n = w.is_true + w.is_false + w.is_unknown;
     const auto& insts = module_->functions[expr].insts;
     if (insts.back().rep == ir::Rep::kBool) {
-      out += fmt::format("  {}: {} evaluations, {} true, {} false, {} unknown\n", w.role, n, w.is_true,
-                 w.is_false, w.is_unknown);
+      out += fmt::format("  {}: {} evaluations, {} true, {} false, {} unknown\n", w.role, n,
+                         w.is_true, w.is_false, w.is_unknown);
     } else if (n > 0) {
       out += fmt::format("  {}: {} evaluations, the last gave {}\n", w.role, n,
-                 w.last ? explain::number_text(*w.last) : "unknown");
+                         w.last ? explain::number_text(*w.last) : "unknown");
     }
     if (insts.size() < 2) continue;  // `true`, or one load
     for (const auto& t : w.traces) {
@@ -371,9 +373,7 @@ SignalWatch::SignalWatch(const compiler::Compilation& compilation, abi::SignalId
 
 SignalWatch::~SignalWatch() = default;
 
-Result<std::shared_ptr<const abi::CompiledPack>> SignalWatch::build() {
-  return recorder_->build();
-}
+Result<std::shared_ptr<const abi::CompiledPack>> SignalWatch::build() { return recorder_->build(); }
 
 std::string SignalWatch::report(const std::vector<eval::NearMiss>& misses) const {
   return recorder_->report(misses);

@@ -1,8 +1,8 @@
 // SignalWatch: a signal under the magnifying glass, for `explain --why-not` and failing tests.
 //
-// Contract: wraps a compilation so that a run with `pack()` answers as always, and records what each
-// predicate of one signal was, part by part. `report` tells it after the run: evaluations, the last
-// values, near misses, counts and conditions against their limits. One thread (recording.h).
+// Contract: wraps a compilation so that a run with `pack()` answers as always, and records what
+// each predicate of one signal was, part by part. `report` tells it after the run: evaluations, the
+// last values, near misses, counts and conditions against their limits. One thread (recording.h).
 #pragma once
 
 #include <functional>

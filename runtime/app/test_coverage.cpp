@@ -21,13 +21,12 @@ class TestCoverage::CountingSet final : public abi::EvaluatorSet {
     std::atomic<uint64_t> said_other{0};  // false or unknown: the branch that does not match
   };
 
-  CountingSet(std::shared_ptr<const abi::EvaluatorSet> inner, size_t expr_count,
-              size_t class_count)
+  CountingSet(std::shared_ptr<const abi::EvaluatorSet> inner, size_t expr_count, size_t class_count)
       : inner_(std::move(inner)), class_count_(class_count), counts_(expr_count) {
     for (size_t e = 0; e < expr_count; ++e) {
       for (size_t c = 0; c < class_count; ++c) {
-        slots_.push_back({inner_->expr(static_cast<abi::ExprId>(e), static_cast<abi::ClassId>(c)),
-                          &counts_[e]});
+        slots_.push_back(
+            {inner_->expr(static_cast<abi::ExprId>(e), static_cast<abi::ClassId>(c)), &counts_[e]});
       }
     }
   }
@@ -48,8 +47,8 @@ class TestCoverage::CountingSet final : public abi::EvaluatorSet {
     Counts* counts;
   };
 
-  static uint32_t run(const void* self, const abi::Record* record,
-                      const abi::EvalContext* context, uint64_t* out) {
+  static uint32_t run(const void* self, const abi::Record* record, const abi::EvalContext* context,
+                      uint64_t* out) {
     const auto* slot = static_cast<const Slot*>(self);
     const uint32_t truth = slot->inner(record, context, out);
     auto& counter = truth == abi::kTrue ? slot->counts->said_true : slot->counts->said_other;

@@ -1,4 +1,5 @@
-// What a run of tests has exercised: signals, edges, profile parameters, both answers of predicates.
+// What a run of tests has exercised: signals, edges, profile parameters, both answers of
+// predicates.
 //
 // How: the plans are run with one change that alters no answer: the index that skips predicates and
 // the fused chunks are taken out, so that every predicate is asked for every event of its kind, and

@@ -102,9 +102,8 @@ Result<ReplayDifference> replay_difference(const compiler::Compilation& before,
   compare_answers(a.value(), b.value(), out);
   for (const auto& [name, count] : a.value().firings) out.firings[name].first = count;
   for (const auto& [name, count] : b.value().firings) out.firings[name].second = count;
-  std::erase_if(out.firings, [](const auto& entry) {
-    return entry.second.first == entry.second.second;
-  });
+  std::erase_if(out.firings,
+                [](const auto& entry) { return entry.second.first == entry.second.second; });
   return out;
 }
 

@@ -104,7 +104,8 @@ TEST_P(Golden, json_tells_the_same_ids_at_the_same_places) {
     const auto json = nlohmann::json::parse(line);
     const auto& start = json["range"]["start"];
     const std::string head = json["file"].get<std::string>() + ":" + start["line"].dump() + ":" +
-                             start["col"].dump() + ": " + json["severity"].get<std::string>() + ": ";
+                             start["col"].dump() + ": " + json["severity"].get<std::string>() +
+                             ": ";
     const size_t at = text.find(head);
     ASSERT_NE(at, std::string::npos) << head << "\n" << text;
     EXPECT_NE(text.find("[" + json["id"].get<std::string>() + "]", at), std::string::npos);
@@ -128,9 +129,25 @@ TEST(GoldenCoverage, every_id_occurs_or_is_exempt) {
   for (const diag::IdInfo& row : diag::all_ids()) {
     const std::string id = diag::to_text(row.id);
     EXPECT_NE(found.contains(id), kExempt.contains(id))
-        << id << (found.contains(id) ? " occurs: take it off the exemptions"
-                                     : " occurs in no golden: add tests/golden/diag/..rfx");
+        << id
+        << (found.contains(id) ? " occurs: take it off the exemptions"
+                               : " occurs in no golden: add tests/golden/diag/..rfx");
   }
+}
+
+/// Packs as a tired SRE breaks them: one mistake, one diagnostic, and it says what to write.
+TEST(TiredAuthor, one_mistake_gives_one_diagnostic_with_help) {
+  size_t packs = 0;
+  for (const std::string& name : case_names()) {
+    if (!name.starts_with("tired_")) continue;
+    ++packs;
+    const auto c = compiled(name);
+    const auto all = c->sink.sorted();
+    ASSERT_EQ(all.size(), 1u) << diag::render_text(all, c->sources, {});
+    EXPECT_EQ(all[0].severity, diag::Severity::kError) << name;
+    EXPECT_FALSE(all[0].help.empty()) << diag::render_text(all, c->sources, {});
+  }
+  EXPECT_GE(packs, 9u);
 }
 
 TEST(HelpPages, every_id_has_a_page_with_cause_and_fix) {

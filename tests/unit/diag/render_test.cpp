@@ -13,8 +13,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 json sarif_of(const compiler::Compilation& c, int exit_code) {
-  return json::parse(diag::render_sarif(c.sink.sorted(), c.sink.suppressed(), c.sources,
-                                        {"1.2.3", exit_code}));
+  return json::parse(
+      diag::render_sarif(c.sink.sorted(), c.sink.suppressed(), c.sources, {"1.2.3", exit_code}));
 }
 
 // One of everything: a note with a place, a fix, a help line, two equal lines, a suppression.

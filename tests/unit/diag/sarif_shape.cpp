@@ -60,8 +60,7 @@ const std::map<std::string, Shape>& shapes() {
        {{"artifactLocation", {"artifact", true}}, {"replacements", {"replacement[1]", true}}}},
       {"replacement", {{"deletedRegion", {"region", true}}, {"insertedContent", {"content"}}}},
       {"content", {{"text", {"string"}}}},
-      {"suppression",
-       {{"kind", {"=inSource|external", true}}, {"justification", {"string"}}}},
+      {"suppression", {{"kind", {"=inSource|external", true}}, {"justification", {"string"}}}},
   };
   return kShapes;
 }

@@ -25,15 +25,18 @@ std::optional<std::string> formatted(const std::string& text, std::string* error
   return out;
 }
 
-/// The tree of a text. Free texts (the body of a rule) keep their blanks in it: one is as good as
-/// two.
+/// The tree of a text. Free texts (the body of a rule) keep their blanks and line breaks in it:
+/// which ones says nothing.
 std::string tree(const std::string& text) {
   source::SourceMap map;
   diag::Sink sink;
   const auto file = map.add("t.rfx", text);
   const std::string printed = ast::print(parse::parse(map, file, {}, sink));
   std::string out;
-  for (const char c : printed) {
+  for (size_t i = 0; i < printed.size(); ++i) {
+    const bool escape = printed.compare(i, 2, "\\n") == 0 || printed.compare(i, 2, "\\t") == 0;
+    const char c = escape ? ' ' : printed[i];
+    i += escape ? 1 : 0;
     if (c == ' ' && !out.empty() && out.back() == ' ') continue;
     out += c;
   }
@@ -75,8 +78,9 @@ INSTANTIATE_TEST_SUITE_P(
                   "signal s on (node, gpu) { e: gpu.xid where e.code == 48 }\n"},
         std::pair{"fault f on node { prior 2e-4 per job half_life 30d; severity critical }",
                   "fault f on node { prior 2e-4 per job  half_life 30d; severity critical }\n"},
-        std::pair{"signal s on node\n{ e: k where it.a in [1 , 5 .. 9] and it.r [0] any bits(1,20) }",
-                  "signal s on node { e: k where it.a in [1, 5..9] and it.r[0] any bits (1, 20) }\n"},
+        std::pair{
+            "signal s on node\n{ e: k where it.a in [1 , 5 .. 9] and it.r [0] any bits(1,20) }",
+            "signal s on node { e: k where it.a in [1, 5..9] and it.r[0] any bits (1, 20) }\n"},
         std::pair{"f causes a , b p 0.6 lag - 24h..1h scope peers",
                   "f causes a, b p 0.6 lag -24h .. 1h scope peers\n"},
         std::pair{"event k extends b { key n : node   counter t: u64 r: array < u32 ,5 > ? }",
@@ -94,24 +98,34 @@ INSTANTIATE_TEST_SUITE_P(
                   "signal s on node {\n  a: k\n}\n  leak 1e-3 per hour\n"},
         std::pair{"list l: set<u16> = [\n48,\n63\n]", "list l: set<u16> = [\n  48,\n  63\n]\n"},
         // Declarations on one line are put on two; empty lines between them stay, at most one.
-        std::pair{"cohort from event a by v on node repair from event b on node\n\n\n\n# c\nf causes s",
-                  "cohort from event a by v on node\nrepair from event b on node\n\n# c\nf causes s\n"},
+        std::pair{
+            "cohort from event a by v on node repair from event b on node\n\n\n\n# c\nf causes s",
+            "cohort from event a by v on node\nrepair from event b on node\n\n# c\nf causes s\n"},
         // Comments.
-        std::pair{"# head  \nsignal s on node {# why\n# inside\na: k # one\nholds 5m    # two\n # end\n}",
-                  "# head\nsignal s on node {  # why\n  # inside\n  a: k      # one\n  holds 5m  # "
-                  "two\n  # end\n}\n"},
+        std::pair{
+            "# head  \nsignal s on node {# why\n# inside\na: k # one\nholds 5m    # two\n # end\n}",
+            "# head\nsignal s on node {  # why\n  # inside\n  a: k      # one\n  holds 5m  # "
+            "two\n  # end\n}\n"},
         std::pair{"macro m(e : k) = not x(e) and - 3 < e.v # c",
                   "macro m(e: k) = not x(e) and -3 < e.v  # c\n"},
         std::pair{"decoder d for text { line    /a  b/ -> k { a=u32 ? (x)   b=1 }\n}",
                   "decoder d for text {\n  line /a  b/ -> k { a = u32?(x)  b = 1 }\n}\n"},
-        std::pair{"test \"t\" { nodes n [1 .. 8] as hw.a with rack \"r\"\nat 0h .. 2h every 5m : k n1 / 0 code 4 x10 every 2s\n"
-                  "expect s on n1/0 at 5m+-1s\nexpect verdict i j { top n1 f p>=0.8 not n[2..8] } }",
-                  "test \"t\" {\n  nodes n[1..8] as hw.a with rack \"r\"\n  at 0h..2h every 5m: k n1/0 code 4 x10 every 2s\n"
-                  "  expect s on n1/0 at 5m +- 1s\n  expect verdict i j { top n1 f p >= 0.8  not n[2..8] }\n}\n"},
-        std::pair{"pack a 1.0.0 requires engine>=1.0 dsl 1\nimport b ^ 3 only(x,y)\nclock{lateness 5s settle 30s}",
-                  "pack a 1.0.0 requires engine >= 1.0 dsl 1\nimport b ^3 only (x, y)\nclock { lateness 5s  settle 30s }\n"},
-        std::pair{"profile h extends b matches label p.q like \"X*\" { t:celsius=85 within 70..95 }",
-                  "profile h extends b matches label p.q like \"X*\" { t: celsius = 85 within 70 .. 95 }\n"}));
+        std::pair{
+            "test \"t\" { nodes n [1 .. 8] as hw.a with rack \"r\"\nat 0h .. 2h every 5m : k n1 / "
+            "0 code 4 x10 every 2s\n"
+            "expect s on n1/0 at 5m+-1s\nexpect verdict i j { top n1 f p>=0.8 not n[2..8] } }",
+            "test \"t\" {\n  nodes n[1..8] as hw.a with rack \"r\"\n  at 0h..2h every 5m: k n1/0 "
+            "code 4 x10 every 2s\n"
+            "  expect s on n1/0 at 5m +- 1s\n  expect verdict i j { top n1 f p >= 0.8  not n[2..8] "
+            "}\n}\n"},
+        std::pair{"pack a 1.0.0 requires engine>=1.0 dsl 1\nimport b ^ 3 only(x,y)\nclock{lateness "
+                  "5s settle 30s}",
+                  "pack a 1.0.0 requires engine >= 1.0 dsl 1\nimport b ^3 only (x, y)\nclock { "
+                  "lateness 5s  settle 30s }\n"},
+        std::pair{
+            "profile h extends b matches label p.q like \"X*\" { t:celsius=85 within 70..95 }",
+            "profile h extends b matches label p.q like \"X*\" { t: celsius = 85 within 70 .. 95 "
+            "}\n"}));
 
 TEST(Format, crlf_tabs_and_a_mark_at_the_start_go) {
   EXPECT_EQ(formatted("\xEF\xBB\xBFsignal s on node {\r\n\te: k\t# c\t\r\n}\r\n"),
@@ -187,8 +201,10 @@ TEST(Format, property_any_blanks_between_tokens) {
 TEST(Diff, is_empty_for_equal_texts) { EXPECT_EQ(format::unified_diff("a", "x\n", "x\n"), ""); }
 
 TEST(Diff, shows_changes_with_context) {
-  EXPECT_EQ(format::unified_diff("f.rfx", "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\nten\n"),
-            "--- f.rfx\n+++ f.rfx (formatted)\n@@ -2,8 +2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n+ten\n");
+  EXPECT_EQ(format::unified_diff("f.rfx", "1\n2\n3\n4\n5\n6\n7\n8\n9\n",
+                                 "1\n2\n3\n4\nfive\n6\n7\n8\n9\nten\n"),
+            "--- f.rfx\n+++ f.rfx (formatted)\n@@ -2,8 +2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n "
+            "8\n 9\n+ten\n");
 }
 
 TEST(Diff, two_far_changes_are_two_hunks) {

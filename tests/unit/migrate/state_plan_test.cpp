@@ -102,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
             "signal s on node { count distinct gpu of gpu.xid >= 3 within 1h }", Fate::kReset,
             kSteps},
         Row{"storage", "signal s on node { count gpu.xid >= 3 within 1h }",
-            "signal s on node { count gpu.xid >= 3 within 1h exact max 500 }", Fate::kReset, kSteps},
+            "signal s on node { count gpu.xid >= 3 within 1h exact max 500 }", Fate::kReset,
+            kSteps},
         Row{"predicate", "signal s on node { count gpu.xid where it.code == 48 >= 3 within 1h }",
             "signal s on node { count gpu.xid where it.code == 48 and it.pid == 1 >= 3 within 1h }",
             Fate::kReset, kSteps},
@@ -126,8 +127,8 @@ TEST(MigrationPlan, other_declarations_do_not_matter) {
 
 TEST(MigrationPlan, a_list_that_a_signal_reads_changes_it) {
   const std::string signal = "signal s on node { e: gpu.xid where e.code in l } ";
-  const auto change = change_of("list l: set<u16> = [48, 50] " + signal,
-                                "list l: set<u16> = [48, 63] " + signal);
+  const auto change =
+      change_of("list l: set<u16> = [48, 50] " + signal, "list l: set<u16> = [48, 63] " + signal);
   EXPECT_TRUE(change.changed);
   EXPECT_EQ(change.fate, Fate::kKept);
 }

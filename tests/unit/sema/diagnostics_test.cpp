@@ -315,15 +315,6 @@ const Case kCases[] = {
     {"adaptive_override_of_a_plain_one",
      ADAPTIVE "profile hw.a fallback { adaptive limit: per<hour> { from f quantile 0.999 over 7d default 3 floor 1 ceiling 30 } q: f64 = 3 } profile hw.b extends hw.a { q { default 4 } }", "R104",
      "q", "write: q = .."},
-    {"step_hides_a_feature",
-     "feature wear on node = since(node.heartbeat) signal s on node { wear: gpu.xid where wear.code "
-     "== 48 } signal r on node { when wear > 5m }" READ("s or r"),
-     "R221", "wear", "give it another name"},
-    {"step_hides_the_key", "signal s on node { node: gpu.xid where node.code == 48 }" READ("s"),
-     "R221", "node", "give it another name"},
-    {"parameter_hides_a_word",
-     "macro m(now: gpu.xid) = now.code == 48 signal s on node { e: gpu.xid where m(e) }" READ("s"),
-     "R221", "now", "give it another name"},
     {"exceptions_key",
      "signal s on (node, gpu) { when gpu.temp.value > 90 celsius exceptions known (node ==, gpuu "
      "==) } incident i on node { opens on s }",
