@@ -50,7 +50,7 @@ Scorer::Agreement Scorer::agreement(const Candidate& c) const {
   if (c.row == kNoNode || !field_.input().switches.agreement) return out;
   if (numbers_.graded_signals().empty()) return out;
   if (pack_.causes[c.cause].kind != abi::CauseKind::kFault) return out;
-  std::vector<Named> named;
+  std::vector<Named> named;  // allocates only when something names a part
   for (const uint32_t edge : graph_.cause_edges[c.cause]) {
     const abi::EdgePlan& e = pack_.edges[edge];
     if (e.scope != abi::Scope::kSelf || !numbers_.graded(e.to)) continue;

@@ -2,6 +2,7 @@
 #include "runtime/engine/evidence_log.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "runtime/base/check.h"
@@ -123,6 +124,7 @@ void EvidenceLog::append_graded(const Series& series, const Look& look,
   episode.firings = 0;
   double last_value = 0;
   PartCounts parts;
+  std::array<const abi::EventRef*, kEventsMax> newest{};
   for (const Series::Counted& c : series.counted) {
     const int64_t before = look.opened_ns - c.ts_ns;
     if (c.ts_ns > look.now_ns || before >= plan.count.window_ns) continue;
@@ -135,11 +137,13 @@ void EvidenceLog::append_graded(const Series& series, const Look& look,
     episode.end_ns = std::max(episode.end_ns, c.ts_ns);
     last_value = c.value;
     parts.add(c.part);
-    episode.events.push_back(c.event);
+    newest[(episode.firings - 1) % kEventsMax] = &c.event;
   }
   if (episode.firings == 0) return;
-  if (episode.events.size() > kEventsMax) {
-    episode.events.erase(episode.events.begin(), episode.events.end() - kEventsMax);
+  const size_t kept = std::min<size_t>(episode.firings, kEventsMax);
+  episode.events.reserve(kept);
+  for (size_t i = episode.firings - kept; i < episode.firings; ++i) {
+    episode.events.push_back(*newest[i % kEventsMax]);
   }
   episode.part = parts.most();
   if (plan.count.graded.votes) {  // the distinct count, not how often it was counted
@@ -148,7 +152,8 @@ void EvidenceLog::append_graded(const Series& series, const Look& look,
   }
   episode.end_ns = saturating_add(episode.end_ns, holds_ns(series.signal));
   episode.value = abi::Value::of(plan.count.graded.votes ? last_value : episode.firings);
-  out.push_back({series.signal, series.entity, {std::move(episode)}});
+  out.push_back({series.signal, series.entity, {}});
+  out.back().episodes.push_back(std::move(episode));
 }
 
 void EvidenceLog::append(const Series& series, const Look& look,

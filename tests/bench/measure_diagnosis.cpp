@@ -1,7 +1,9 @@
 // Diagnosis latency: one verdict on a job of N nodes, with the attribution library alone.
 //
 // The case is the hard one: one gpu fails, every other node of the job shouts, one in a hundred
-// has an unrelated weak signal. The pack is small but has every scope that costs something.
+// has an unrelated weak signal. The pack is small but has every scope that costs something; the
+// leak of the fatal event is that of std.nvidia (with the default of an author who says nothing, 3
+// of 10,000 nodes show it by chance, and nobody can be named).
 #include <algorithm>
 #include <numeric>
 
@@ -17,7 +19,7 @@ event gpu.xid { key node: node  key gpu: gpu_index?  code: u16 }
 event nccl.watchdog { key node: node }
 event nic.down { key node: node }
 event mem.ce { key node: node }
-signal double_bit on (node, gpu) { e: gpu.xid where e.code == 48 }
+signal double_bit on (node, gpu) { e: gpu.xid where e.code == 48 } leak 1e-5 per hour
 signal watchdog on node { e: nccl.watchdog } leak 1e-3 per hour
 signal link_down on node { e: nic.down } leak 1e-3 per hour
 signal corrected on node { e: mem.ce } leak 1e-2 per hour
