@@ -5,6 +5,8 @@
 // is the fault's doing with chance a_i = p r / (1 - p + p r) (r: the likelihood ratio of its counts),
 // and then names the fault's part with chance rho; else any of k parts alike. Over the unknown part:
 //   LR = 1/k sum_g prod_i (rho a_i k [d_i = g] + 1 - rho a_i).
+// A healthy node's signals agree now and then as well, since one harmless event shows in several
+// ways: LR / (1 - b + b LR). What lies within an hour altogether is such an event for sure.
 #include <algorithm>
 #include <cmath>
 
@@ -18,6 +20,9 @@ namespace {
 constexpr double kParts = 8;
 // Why: events of one fault name a neighbour now and then (a switch port, a peer's retry).
 constexpr double kNamesOwnPart = 0.8;
+// Why: one flap is retries, symbol errors and pauses on one port; wear takes days.
+constexpr int64_t kOneEventNs = kNsPerHour;
+constexpr double kHarmlessAgreement = 0.1;
 
 struct Named {
   uint64_t part;
@@ -40,7 +45,8 @@ double log_ratio(const std::vector<Named>& named) {
     }
     sum += product;
   }
-  return std::log(sum / std::max(kParts, static_cast<double>(parts.size())));
+  const double ratio = sum / std::max(kParts, static_cast<double>(parts.size()));
+  return std::log(ratio / (1 - kHarmlessAgreement + kHarmlessAgreement * ratio));
 }
 
 }  // namespace
@@ -51,6 +57,8 @@ Scorer::Agreement Scorer::agreement(const Candidate& c) const {
   if (numbers_.graded_signals().empty()) return out;
   if (pack_.causes[c.cause].kind != abi::CauseKind::kFault) return out;
   std::vector<Named> named;  // allocates only when something names a part
+  int64_t from_ns = INT64_MAX;
+  int64_t to_ns = INT64_MIN;
   for (const uint32_t edge : graph_.cause_edges[c.cause]) {
     const abi::EdgePlan& e = pack_.edges[edge];
     if (e.scope != abi::Scope::kSelf || !numbers_.graded(e.to)) continue;
@@ -64,10 +72,12 @@ Scorer::Agreement Scorer::agreement(const Candidate& c) const {
       const double active = pr / (1 - field_.strength(e, class_of(c.row)) + pr);
       named.push_back({part, kNamesOwnPart * active});
       out.key = key;
+      from_ns = std::min(from_ns, s.onset_ns);
+      to_ns = std::max(to_ns, s.last_ns);
       break;
     }
   }
-  if (named.size() < 2) return out;
+  if (named.size() < 2 || to_ns - from_ns < kOneEventNs) return out;
   out.signals = static_cast<uint32_t>(named.size());
   // Sorted: the product must not depend on the order of edges in the pack.
   std::sort(named.begin(), named.end(), [](const Named& a, const Named& b) {

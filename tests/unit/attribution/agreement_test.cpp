@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "runtime/attribution/graded.h"
 #include "world.h"
 
 namespace reflex::attribution {
@@ -30,7 +31,7 @@ class Wear : public World {
     node("n0"), node("n1");
   }
   void show(size_t at, uint64_t part) {
-    auto& episode = fire(signals[at], {"n0"}, -600).episodes[0];
+    auto& episode = fire(signals[at], {"n0"}, -600 - 7200 * static_cast<int64_t>(at)).episodes[0];
     episode.lead_counts = {0, 0, 2, 3, 2, 0};
     episode.part = part;
   }
@@ -57,7 +58,8 @@ class Wear : public World {
       for (const int d : parts) product *= (d == g ? own : 0) + (1 - own) / 8;
       sum += product;
     }
-    return std::log(sum / std::pow(1.0 / 8, static_cast<double>(parts.size())));
+    const double lr = sum / std::pow(1.0 / 8, static_cast<double>(parts.size()));
+    return std::log(lr / (0.9 + 0.1 * lr));
   }
   std::vector<abi::SignalId> signals;
 };
@@ -75,7 +77,7 @@ TEST(Agreement, SpeaksForTheSameAndAgainstDifferentParts) {
   Wear same, different;
   same.show(0, 4), same.show(1, 4), same.show(2, 4);
   different.show(0, 4), different.show(1, 5), different.show(2, 6);
-  EXPECT_GT(same.agreement(), 2);
+  EXPECT_GT(same.agreement(), 1.5);
   EXPECT_LT(different.agreement(), -1);
 }
 
@@ -88,6 +90,16 @@ TEST(Agreement, SaysNothingOfOneSignalOrWithoutParts) {
   EXPECT_EQ(one.agreement(), 0);
   EXPECT_EQ(unstated.agreement(), 0);
   EXPECT_EQ(off.agreement(), 0);
+}
+
+TEST(Agreement, OneMomentIsOneEventHoweverManySignalsShowIt) {
+  Wear flap;
+  for (size_t i = 0; i < 3; ++i) {
+    flap.show(i, 4);
+    flap.input.evidence.back().episodes[0].onset_ns = -600 * kS + static_cast<int64_t>(i) * kS;
+    flap.input.evidence.back().episodes[0].end_ns = 0;
+  }
+  EXPECT_EQ(flap.agreement(), 0);
 }
 
 TEST(Agreement, StandsInTheSum) {

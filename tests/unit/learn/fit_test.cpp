@@ -143,15 +143,30 @@ TEST(Lbfgs, FindsTheMinimumOfRosenbrock) {
 }
 
 TEST(Levels, HandMadeCurve) {
-  // Culprits at 0.6 and above, others below 0.4: anything in between is right; the middle is taken.
+  // Culprits at 0.6 and above, others below 0.4: anything in between is right; the
+  // highest is taken.
   std::vector<Prediction> all;
   for (int i = 0; i < 50; ++i) all.push_back({0, 0.6 + 0.005 * i, true});
   for (int i = 0; i < 50; ++i) all.push_back({0, 0.4 - 0.005 * i, false});
   const Levels levels = fit_levels(all, 0, 2, 0.9);
-  EXPECT_NEAR(levels.fleet, 0.5, 0.02);
+  EXPECT_NEAR(levels.fleet, 0.6, 0.01);
   EXPECT_DOUBLE_EQ(levels.f1_after, 1);
   EXPECT_LT(levels.f1_before, 0.2);
   EXPECT_EQ(levels.by_class[1], 0);  // no culprit of that class
+}
+
+TEST(Levels, WhereF1DoesNotDecideFewerHealthyNodesAreEvicted) {
+  // 400 sure culprits and 15 at 0.5 among 30 healthy: at 0.45 F1 is best by less than its error.
+  std::vector<Prediction> all;
+  for (int i = 0; i < 400; ++i) all.push_back({0, 0.95, true});
+  for (int i = 0; i < 15; ++i) all.push_back({0, 0.5, true});
+  for (int i = 0; i < 30; ++i) all.push_back({0, i < 15 ? 0.5 : 0.4, false});
+  const Levels levels = fit_levels(all, 0, 1, 0.45);
+  EXPECT_GT(levels.fleet, 0.5);
+  EXPECT_LT(levels.f1_after, levels.f1_before);
+  EXPECT_GT(levels.f1_after, levels.f1_before - 0.012);
+  EXPECT_EQ(levels.wrong_before, 15u);
+  EXPECT_EQ(levels.wrong_after, 0u);
 }
 
 TEST(Levels, AClassWithFewCasesStaysWithTheFleet) {
