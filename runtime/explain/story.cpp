@@ -16,7 +16,8 @@ using What = abi::Hypothesis::What;
 const abi::Contribution* strongest(const abi::Hypothesis& h) {
   const abi::Contribution* best = nullptr;
   for (const auto& c : h.contributions) {
-    if (c.state != abi::SignalState::kFired || c.nats <= 0) continue;
+    // What no event stands behind (agreement of signals, synergies) is no first reason.
+    if (c.state != abi::SignalState::kFired || c.nats <= 0 || c.events.empty()) continue;
     if (!best || c.nats > best->nats) best = &c;
   }
   return best;
@@ -79,7 +80,9 @@ std::string place(const abi::SourceRef& where) {
 
 std::string event_text(const abi::EventRefText& e) {
   if (!e.id.empty()) return e.id;
-  return e.seq == 0 ? e.source : e.source + "#" + std::to_string(e.seq);
+  if (e.seq != 0) return e.source + "#" + std::to_string(e.seq);
+  // Without a number of its own the time finds the line; the folder of the file does not help.
+  return e.source.substr(e.source.rfind('/') + 1) + "@" + to_rfc3339(EventTime{e.ts_ns});
 }
 
 std::string percent(double p) {
@@ -113,6 +116,13 @@ const abi::Hypothesis* lead(const abi::Verdict& v) {
 }
 
 std::string reason(const abi::Contribution& c, int64_t opened_ns) {
+  if (c.leak_origin == "chance") {  // agreement on one part
+    return std::to_string(c.fired_count) + " of " + std::to_string(c.entity_count) +
+           " signs on " + c.entity + " name the " + c.signal;
+  }
+  if (c.signal == "ailing for another reason") {
+    return c.entity + " may be ailing without being the cause of this";
+  }
   std::string out = short_name(c.signal) + " ";
   switch (c.state) {
     case abi::SignalState::kFired:
@@ -128,7 +138,9 @@ std::string reason(const abi::Contribution& c, int64_t opened_ns) {
       out += "is suppressed on ";
       break;
   }
-  out += c.entity + when(c.onset_ns, opened_ns);
+  const bool nobody = c.state == abi::SignalState::kSilent && c.entity.starts_with("0 of ");
+  out += nobody ? "any of " + c.entity.substr(5) : c.entity;
+  out += when(c.onset_ns, opened_ns);
   if (c.firings > 1) out += ", " + std::to_string(c.firings) + " times";
   if (const std::string value = value_text(c); !value.empty()) out += ", value " + value;
   return out;
