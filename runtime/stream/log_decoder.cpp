@@ -147,19 +147,31 @@ class LogDecoder::Impl {
     return true;
   }
 
+  /// The first pattern in declaration order that matches: each on the line alone, a folded one then
+  /// on the last lines as well.
   void match(std::string_view message, int64_t ns, uint64_t number, uint32_t repeats,
              RecordBatch& out) {
     matcher_.find_atoms(message, atoms_);
+    remember(message, ns, number);
+    const std::vector<int>& folds = matcher_.folds();
+    size_t fold = 0;
     for (const int id : candidates()) {
+      for (; fold < folds.size() && folds[fold] < id; ++fold) {
+        if (match_folded(fold, out)) return;
+      }
       if (!matches(id, message)) continue;
       emit(id, ns, number, repeats, out);
       last_matched_ = message;
-      remember(message, ns, number, true);
+      if (!folds.empty()) recent(1).consumed = true;
       return;
     }
     ++counters_.unmatched_lines;
-    remember(message, ns, number, false);
-    if (!matcher_.folds().empty()) match_folded(out);
+    for (; fold < folds.size(); ++fold) {
+      if (match_folded(fold, out)) {
+        --counters_.unmatched_lines;
+        return;
+      }
+    }
   }
 
   /// Lines that may match, for the atoms of this text. Few sets of atoms ever occur, and the filter
@@ -202,14 +214,14 @@ class LogDecoder::Impl {
     out.records.push_back(record);
   }
 
-  void remember(std::string_view message, int64_t ns, uint64_t number, bool consumed) {
+  void remember(std::string_view message, int64_t ns, uint64_t number) {
     if (matcher_.folds().empty()) return;
     recent_.resize(matcher_.fold_max());
     Recent& entry = recent_[remembered_++ % recent_.size()];  // keeps the string's memory
     entry.message = message;
     entry.ns = ns;
     entry.number = number;
-    entry.consumed = consumed;
+    entry.consumed = false;
     entry.guards = 0;
     const std::vector<int>& folds = matcher_.folds();
     for (size_t i = 0; i < folds.size(); ++i) {
@@ -223,29 +235,29 @@ class LogDecoder::Impl {
   /// Patterns beyond the 64th share a bit: then a guard only filters less.
   static uint64_t guard_bit(size_t fold) { return uint64_t{1} << fold % 64; }
 
-  void match_folded(RecordBatch& out) {
-    const std::vector<int>& folds = matcher_.folds();
+  /// Tries a folded pattern on the newest line and those before it that nothing has matched. True:
+  /// they are one event, and the lines before the newest one do not count as unmatched.
+  bool match_folded(size_t fold, RecordBatch& out) {
+    const int id = matcher_.folds()[fold];
     const uint64_t remembered = std::min<uint64_t>(remembered_, recent_.size());
-    for (size_t i = 0; i < folds.size(); ++i) {
-      const unsigned lines_max = matcher_.lines()[folds[i]].plan->fold_lines;
-      uint64_t guards = recent(1).guards;
-      for (unsigned count = 2; count <= lines_max && count <= remembered; ++count) {
-        const Recent& first = recent(count);
-        if (first.consumed) break;
-        guards |= first.guards;
-        if ((guards & guard_bit(i)) == 0) continue;
-        for (const char separator : {'\n', ' '}) {
-          join(count, separator);
-          if (!matches(folds[i], joined_)) continue;
-          counters_.unmatched_lines -= count;
-          const int64_t ns = first.ns;
-          const uint64_t number = first.number;
-          for (unsigned k = 1; k <= count; ++k) recent(k).consumed = true;
-          emit(folds[i], ns, number, 0, out);
-          return;
-        }
+    const uint64_t lines_max =
+        std::min<uint64_t>(remembered, matcher_.lines()[id].plan->fold_lines);
+    uint64_t guards = recent(1).guards;
+    for (unsigned count = 2; count <= lines_max; ++count) {
+      const Recent& first = recent(count);
+      if (first.consumed) break;
+      guards |= first.guards;
+      if ((guards & guard_bit(fold)) == 0) continue;
+      for (const char separator : {'\n', ' '}) {
+        join(count, separator);
+        if (!matches(id, joined_)) continue;
+        counters_.unmatched_lines -= count - 1;
+        for (unsigned k = 1; k <= count; ++k) recent(k).consumed = true;
+        emit(id, first.ns, first.number, 0, out);
+        return true;
       }
     }
+    return false;
   }
   void join(unsigned count, char separator) {
     joined_.clear();

@@ -211,6 +211,57 @@ TEST(Log, Folded_and_wrapped_lines) {
   EXPECT_NE(out.events[0].find("rank=12"), std::string::npos);
 }
 
+/// Codes of the events of `text` for the patterns in this order, all of them gpu.xid by place.
+std::vector<int64_t> codes_of(const std::vector<std::pair<std::string, uint32_t>>& patterns,
+                              std::string_view text, uint64_t& unmatched) {
+  auto pack = make_pack();
+  abi::DecoderPlan decoder;
+  decoder.input = "text";
+  for (const auto& [pattern, fold_lines] : patterns) {
+    abi::DecoderLine line;
+    line.pattern = pattern;
+    line.fold_lines = fold_lines;
+    line.kind = kXid;
+    abi::DecoderAssign code;
+    code.slot = 2;
+    code.from = abi::DecoderAssign::From::kConstantInt;
+    code.constant_int = static_cast<int64_t>(decoder.lines.size());
+    line.assigns = {code};
+    decoder.lines.push_back(line);
+  }
+  pack->decoders = {decoder};
+  LogDecoder log(pack, pack->symbols->intern("n1"), pack->symbols->intern("log"), {});
+  RecordBatch batch;
+  log.decode(text, 1, batch);
+  unmatched = log.counters().unmatched_lines;
+  std::vector<int64_t> codes;
+  for (const abi::Record* record : batch.records) codes.push_back(record->i64(2));
+  return codes;
+}
+
+TEST(Log, The_first_pattern_in_declaration_order_wins_folded_or_not) {
+  using Codes = std::vector<int64_t>;
+  uint64_t unmatched = 9;
+  EXPECT_EQ(codes_of({{"alpha\nbravo", 2}, {"bravo", 1}}, "alpha\nbravo\n", unmatched), Codes{0});
+  EXPECT_EQ(unmatched, 0u);
+  EXPECT_EQ(codes_of({{"bravo", 1}, {"alpha\nbravo", 2}}, "alpha\nbravo\n", unmatched), Codes{0});
+  EXPECT_EQ(unmatched, 1u);
+  // Its own first line is missing: the pattern for the last line alone.
+  EXPECT_EQ(codes_of({{"alpha\nbravo", 2}, {"bravo", 1}}, "other\nbravo\n", unmatched), Codes{1});
+  EXPECT_EQ(unmatched, 1u);
+  // A pattern before the folded one keeps its line, and a line is part of one event.
+  EXPECT_EQ(codes_of({{"bravo!", 1}, {"alpha\nbravo", 2}, {"bravo", 1}},
+                     "alpha\nbravo!\nbravo\n", unmatched),
+            (Codes{0, 2}));
+  EXPECT_EQ(codes_of({{"alpha", 1}, {"alpha\nbravo", 2}, {"bravo", 1}}, "alpha\nbravo\n", unmatched),
+            (Codes{0, 2}));
+  // Of two folded ones the first again, whatever stands between.
+  EXPECT_EQ(codes_of({{"bravo\ncharlie", 2}, {"charlie", 1}, {"alpha\nbravo\ncharlie", 3}},
+                     "alpha\nbravo\ncharlie\n", unmatched),
+            Codes{0});
+  EXPECT_EQ(unmatched, 1u);
+}
+
 TEST(Log, Kmsg_continuations_junk_and_ignored_lines) {
   const Decoded out = decode("6,1,5,-;" + std::string(kXidText) + "\n SUBSYSTEM=pci\n" +
                              std::string("a\0b\n", 4) + "NVRM: Xid 3 to be ignored\nnoise\n");
