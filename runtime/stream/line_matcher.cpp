@@ -88,7 +88,7 @@ LineMatcher::LineMatcher(const abi::CompiledPack& pack)
   for (const abi::DecoderPlan& decoder : pack.decoders) {
     if (decoder.input != "text" && !decoder.input.empty()) continue;
     for (const abi::DecoderLine& plan : decoder.lines) {
-      Line line{&plan, std::make_unique<re2::RE2>(plan.pattern, options), -1};
+      Line line{&plan, std::make_unique<re2::RE2>(plan.pattern, options), decoder.kernel_only, -1};
       RFX_CHECK(line.pattern->ok());  // the compiler has checked it
       int id = 0;
       RFX_CHECK(filter_.Add(plan.pattern, options, &id) == re2::RE2::NoError);

@@ -24,7 +24,8 @@ class LineMatcher {
   struct Line {
     const abi::DecoderLine* plan = nullptr;
     std::unique_ptr<re2::RE2> pattern;
-    int guard = -1;  // fold patterns: atom that must stand in one of the lines; -1: none known
+    bool kernel_only = false;  // of a decoder with `prefix kernel`
+    int guard = -1;            // fold patterns: atom that must stand in one of the lines; -1: none known
   };
 
   explicit LineMatcher(const abi::CompiledPack& pack);

@@ -46,7 +46,7 @@ class LogDecoder::Impl {
         patterns_(patterns ? std::move(patterns) : compile_line_patterns(*pack)),
         matcher_(*patterns_),
         builder_(pack, node, options_),
-        clock_(options_) {}
+        clock_(options_, notices_) {}
 
   void decode(std::string_view text, uint64_t first_line, RecordBatch& out) {
     if (text.empty()) return;
@@ -75,7 +75,7 @@ class LogDecoder::Impl {
     }
   }
   [[nodiscard]] const IngestCounters& counters() const { return counters_; }
-  [[nodiscard]] const std::vector<std::string>& notices() const { return clock_.notices(); }
+  [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 
  private:
   /// A physical line that a folded pattern may still need.
@@ -85,14 +85,17 @@ class LogDecoder::Impl {
     uint64_t number = 0;
     uint64_t guards = 0;  // bit i: guard word of fold pattern i stands in it
     bool consumed = false;
+    bool user_space = false;
   };
 
   void decode_line(std::string_view line, uint64_t number, RecordBatch& out) {
     if (in_kmsg_ && line.front() == ' ') return;  // " SUBSYSTEM=pci": belongs to the line before
     int64_t envelope_ns = kNoTimeNs;
-    if (line.front() == '{') line = open_envelope(line, envelope_ns);
+    bool envelope_user = false;
+    if (line.front() == '{') line = open_envelope(line, envelope_ns, envelope_user);
     LogPrefix prefix = read_prefix(line);
     in_kmsg_ = prefix.kmsg;
+    user_space_ = prefix.user_space || envelope_user;
     if (envelope_ns != kNoTimeNs) {
       prefix.stamp = StampKind::kAbsolute;
       prefix.ns = envelope_ns;
@@ -107,7 +110,7 @@ class LogDecoder::Impl {
 
   /// {"log":"..","time":".."} of container runtimes, {"MESSAGE":..,"__REALTIME_TIMESTAMP":..} of
   /// the journal: the text inside. Anything else is a line as it is.
-  std::string_view open_envelope(std::string_view line, int64_t& ns) {
+  std::string_view open_envelope(std::string_view line, int64_t& ns, bool& user_space) {
     json_.assign(line);
     json_.append(kPaddingBytes, '\0');
     if (envelope_.read_pairs({json_.data(), line.size()}) != Reject::kCount) return line;
@@ -118,6 +121,8 @@ class LogDecoder::Impl {
       const JsonValue& value = pairs[i + 1];
       if (name == "MESSAGE" || name == "log" || name == "message" || name == "msg") {
         found = envelope_text(value) || found;
+      } else if (name == "_TRANSPORT" || name == "_PID" || name == "SYSLOG_FACILITY") {
+        user_space |= !is_of_kernel(name, value.text);
       } else if (name == "__REALTIME_TIMESTAMP" && value.type == JsonType::kString) {
         int64_t us = 0;
         if (parse_integer(value.text, 10, us) && us >= 0 && us < INT64_MAX / kNsPerUs) {
@@ -129,6 +134,13 @@ class LogDecoder::Impl {
       }
     }
     return found ? std::string_view(envelope_text_) : line;
+  }
+
+  /// Whether a field of the journal lets the kernel be the writer: its lines have no pid, and what
+  /// a process writes to /dev/kmsg has another facility. Source: systemd.journal-fields(7).
+  static bool is_of_kernel(std::string_view name, std::string_view value) {
+    if (name == "_TRANSPORT") return value == "kernel";
+    return name == "SYSLOG_FACILITY" && value == "0";
   }
 
   /// A string, or the array of bytes by which the journal writes text that is not UTF-8.
@@ -159,7 +171,7 @@ class LogDecoder::Impl {
       for (; fold < folds.size() && folds[fold] < id; ++fold) {
         if (match_folded(fold, out)) return;
       }
-      if (!matches(id, message)) continue;
+      if (!matches(id, message) || is_closed_to(id, user_space_, number)) continue;
       emit(id, ns, number, repeats, out);
       last_matched_ = message;
       if (!folds.empty()) recent(1).consumed = true;
@@ -181,6 +193,17 @@ class LogDecoder::Impl {
     const auto [entry, is_new] = candidates_.try_emplace(atoms_);
     if (is_new) matcher_.potentials(atoms_, entry->second);
     return entry->second;
+  }
+
+  /// A kernel decoder's pattern does not read what user space wrote (`logger -t kernel`).
+  bool is_closed_to(int id, bool user_space, uint64_t number) {
+    if (!user_space || !matcher_.lines()[id].kernel_only) return false;
+    if (!said_user_space_) {
+      said_user_space_ = true;
+      notices_.push_back("line " + std::to_string(number) +
+                         " looks like the kernel's but user space wrote it: such lines are left out");
+    }
+    return true;
   }
 
   bool matches(int id, std::string_view text) {
@@ -222,6 +245,7 @@ class LogDecoder::Impl {
     entry.ns = ns;
     entry.number = number;
     entry.consumed = false;
+    entry.user_space = user_space_;
     entry.guards = 0;
     const std::vector<int>& folds = matcher_.folds();
     for (size_t i = 0; i < folds.size(); ++i) {
@@ -243,14 +267,16 @@ class LogDecoder::Impl {
     const uint64_t lines_max =
         std::min<uint64_t>(remembered, matcher_.lines()[id].plan->fold_lines);
     uint64_t guards = recent(1).guards;
+    bool user_space = recent(1).user_space;
     for (unsigned count = 2; count <= lines_max; ++count) {
       const Recent& first = recent(count);
       if (first.consumed) break;
       guards |= first.guards;
+      user_space |= first.user_space;
       if ((guards & guard_bit(fold)) == 0) continue;
       for (const char separator : {'\n', ' '}) {
         join(count, separator);
-        if (!matches(id, joined_)) continue;
+        if (!matches(id, joined_) || is_closed_to(id, user_space, first.number)) continue;
         counters_.unmatched_lines -= count - 1;
         for (unsigned k = 1; k <= count; ++k) recent(k).consumed = true;
         emit(id, first.ns, first.number, 0, out);
@@ -271,12 +297,15 @@ class LogDecoder::Impl {
   SymbolId source_;
   IngestCounters counters_;
   RejectSampler sampler_;
+  std::vector<std::string> notices_;
   std::shared_ptr<const LineMatcher> patterns_;
   const LineMatcher& matcher_;
   LogRecordBuilder builder_;
   LogClock clock_;
   DocumentReader envelope_;
   bool in_kmsg_ = false;
+  bool user_space_ = false;  // the line at hand
+  bool said_user_space_ = false;
   std::vector<Recent> recent_;  // ring of fold_max lines; only when a pattern folds
   uint64_t remembered_ = 0;     // lines that were put into it
   std::string last_matched_;    // for "last message repeated"
