@@ -166,7 +166,7 @@ class LogDecoder::Impl {
     matcher_.find_atoms(message, atoms_);
     remember(message, ns, number);
     const std::vector<int>& folds = matcher_.folds();
-    size_t fold = 0;
+    size_t fold = fold_chance_ > 0 ? 0 : folds.size();
     for (const int id : candidates()) {
       for (; fold < folds.size() && folds[fold] < id; ++fold) {
         if (match_folded(fold, out)) return;
@@ -253,6 +253,11 @@ class LogDecoder::Impl {
       const bool hit = guard < 0 || std::find(atoms_.begin(), atoms_.end(), guard) != atoms_.end();
       if (hit) entry.guards |= guard_bit(i);
     }
+    if (entry.guards != 0) {
+      fold_chance_ = matcher_.fold_max();
+    } else if (fold_chance_ > 0) {
+      --fold_chance_;
+    }
   }
   /// The line `age` - 1 lines before the newest one.
   Recent& recent(unsigned age) { return recent_[(remembered_ - age) % recent_.size()]; }
@@ -308,6 +313,7 @@ class LogDecoder::Impl {
   bool said_user_space_ = false;
   std::vector<Recent> recent_;  // ring of fold_max lines; only when a pattern folds
   uint64_t remembered_ = 0;     // lines that were put into it
+  unsigned fold_chance_ = 0;    // lines to come that can still fold with a guard word seen so far
   std::string last_matched_;    // for "last message repeated"
   std::map<std::vector<int>, std::vector<int>> candidates_;  // by atoms
   // Scratch of one line.
