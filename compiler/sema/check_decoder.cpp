@@ -350,9 +350,10 @@ void check_decoders(State& s) {
       s.report(Id::kLaterVersion, d.input.span,
                "decoders for '" + plan.input + "' belong to a later version of the engine");
     }
-    if (!d.prefix.empty() && d.prefix != "auto" && d.prefix != "none") {
+    plan.kernel_only = d.prefix == "kernel";
+    if (!d.prefix.empty() && d.prefix != "auto" && d.prefix != "none" && !plan.kernel_only) {
       auto& diag = s.report(Id::kUnknownOption, d.name.span, "no prefix '" + d.prefix + "'");
-      diag.help = "there are: auto, none";
+      diag.help = "there are: auto, kernel, none";
     }
     plan.prefix_auto = d.prefix != "none";
     plan.where = s.where(d.name.span);

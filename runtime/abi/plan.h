@@ -458,6 +458,8 @@ struct DecoderPlan {
   std::string name;
   std::string input;  // "text" | "alertmanager" | ...
   bool prefix_auto = true;
+  /// `prefix kernel`: a line that user space is known to have written is not read.
+  bool kernel_only = false;
   std::vector<DecoderLine> lines;
   SourceRef where;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -15,6 +16,7 @@
 #include "runtime/app/test_script.h"
 #include "runtime/explain/explain.h"
 #include "runtime/engine/engine.h"
+#include "runtime/engine/inventory_names.h"
 #include "runtime/stream/log_decoder.h"
 #include "runtime/stream/reorder.h"
 
@@ -72,6 +74,7 @@ class Session {
     if (!created.ok()) return created.error();
     engine_ = std::move(created).value();
     place();
+    names_.emplace(pack_, engine_->topology());
     stream::ReorderOptions reorder_options;
     reorder_options.lateness_ns = pack_->clock.lateness_ns;
     reorder_options.idle_after_ns = pack_->clock.idle_after_ns;
@@ -158,6 +161,7 @@ class Session {
       decoder.decode(text, source_, item.seq * kLinesPerItem, batch);
       observed_.counters.add(decoder.counters());
     }
+    names_->rename(batch);
     return batch;
   }
 
@@ -179,6 +183,7 @@ class Session {
   std::shared_ptr<const stream::LineMatcher> patterns_;
   const Script& script_;
   std::unique_ptr<engine::Engine> engine_;
+  std::optional<engine::InventoryNames> names_;
   SymbolId source_ = kNoSymbol;
   std::string padded_;
   Observed observed_;

@@ -45,8 +45,10 @@ Engine::Engine(std::shared_ptr<const abi::CompiledPack> pack,
   for (const auto& plan : pack_->incidents) {
     for (const abi::KindId kind : plan.open_kinds) told_[kind] = 1;
   }
+  for (const abi::RepairPlan& plan : pack_->repairs) told_[plan.kind] = 1;
   for (abi::KindId kind = 0; kind < told_.size(); ++kind) {
-    if (adaptation_->wants(kind)) told_[kind] = 1;
+    const bool mends = kind == abi::kNodeRepaired || kind == abi::kGpuReplaced;
+    if (mends || adaptation_->wants(kind)) told_[kind] = 1;
   }
 }
 

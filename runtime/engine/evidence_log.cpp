@@ -66,7 +66,7 @@ EvidenceLog::Series& EvidenceLog::series_of(const abi::Firing& firing) {
   for (Series& series : group.series) {
     if (series.signal == firing.signal && series.entity == firing.entity) return series;
   }
-  group.series.push_back({firing.signal, firing.entity, {}, {}});
+  group.series.push_back({firing.signal, firing.entity, {}, {}, {}});
   ++series_count_;
   return group.series.back();
 }
@@ -99,8 +99,14 @@ void EvidenceLog::add(const abi::Firing& firing) {
     if (!episodes.empty() && --episodes.back().firings == 0) episodes.pop_back();
     return;
   }
+  const int64_t repaired_ns = series.repairs_ns.empty() ? kNoTimeNs : series.repairs_ns.back();
+  // A pattern that began before the repair and goes on after it is new evidence of what is left.
+  const int64_t onset = firing.ts_ns > repaired_ns && firing.onset_ns <= repaired_ns
+                            ? repaired_ns + 1
+                            : firing.onset_ns;
   const int64_t end = condition ? kOngoing : saturating_add(firing.ts_ns, holds_ns(firing.signal));
-  if (!episodes.empty() && firing.onset_ns <= episodes.back().end_ns) {
+  const bool mended = !episodes.empty() && episodes.back().end_ns <= repaired_ns;
+  if (!episodes.empty() && !mended && onset <= episodes.back().end_ns) {
     auto& last = episodes.back();
     last.end_ns = std::max(last.end_ns, end);
     ++last.firings;
@@ -111,14 +117,50 @@ void EvidenceLog::add(const abi::Firing& firing) {
     }
     return;
   }
-  episodes.push_back({firing.onset_ns, end, 1, firing.value, firing.limit, firing.events, {}, 0, {}});
+  episodes.push_back({onset, end, 1, firing.value, firing.limit, firing.events, {}, 0, {}});
   if (episodes.size() > kEpisodesMax) episodes.pop_front();
+}
+
+bool EvidenceLog::is_of_repairs(abi::SignalId signal) const {
+  const auto& kinds = pack_->signals[signal].kinds;
+  return std::any_of(kinds.begin(), kinds.end(), [this](abi::KindId kind) {
+    if (kind == abi::kNodeRepaired || kind == abi::kGpuReplaced) return true;
+    return std::any_of(pack_->repairs.begin(), pack_->repairs.end(),
+                       [kind](const abi::RepairPlan& plan) { return plan.kind == kind; });
+  });
+}
+
+void EvidenceLog::repaired(SymbolId node, std::optional<int64_t> gpu, int64_t ts_ns) {
+  const auto by_value = by_key_.find("node");
+  if (by_value == by_key_.end()) return;
+  const auto group = by_value->second.find(node);
+  if (group == by_value->second.end()) return;
+  for (Series& series : group->second.series) {
+    const auto& keys = pack_->entity_kinds[series.entity.kind].keys;
+    const bool of_gpu = keys.size() > 1 && keys[1] == "gpu";
+    if (gpu && !(of_gpu && series.entity.values[1] == static_cast<uint64_t>(*gpu))) continue;
+    if (is_of_repairs(series.signal)) continue;
+    series.repairs_ns.push_back(ts_ns);
+    const bool condition = pack_->signals[series.signal].shape == abi::SignalShape::kCondition;
+    if (condition || series.episodes.empty()) continue;  // its own end is told
+    auto& last = series.episodes.back();
+    last.end_ns = std::min(last.end_ns, ts_ns);
+  }
+}
+
+/// What came at or before it was mended before the incident opened; kNoTimeNs: nothing.
+int64_t EvidenceLog::since_ns(const Series& series, const Look& look) {
+  const auto after = std::upper_bound(series.repairs_ns.begin(), series.repairs_ns.end(),
+                                      look.opened_ns);
+  if (after == series.repairs_ns.begin()) return look.since_ns;
+  return std::max(look.since_ns, *std::prev(after));
 }
 
 // One episode: the counts by lead bin, the newest events. What came before a repair is gone.
 void EvidenceLog::append_graded(const Series& series, const Look& look,
                                 std::vector<attribution::Evidence>& out) const {
   const abi::SignalPlan& plan = pack_->signals[series.signal];
+  const int64_t since = since_ns(series, look);
   const double window = static_cast<double>(std::max<int64_t>(plan.count.window_ns, 1));
   attribution::Evidence::Episode episode;
   episode.firings = 0;
@@ -128,7 +170,7 @@ void EvidenceLog::append_graded(const Series& series, const Look& look,
   for (const Series::Counted& c : series.counted) {
     const int64_t before = look.opened_ns - c.ts_ns;
     if (c.ts_ns > look.now_ns || before >= plan.count.window_ns) continue;
-    if (look.since_ns != kNoTimeNs && c.ts_ns <= look.since_ns) continue;
+    if (since != kNoTimeNs && c.ts_ns <= since) continue;
     const double lead = static_cast<double>(std::max<int64_t>(before, 0)) / window;
     size_t bin = 0;
     while (bin + 1 < abi::kLeadBins && lead < abi::kLeadBounds[bin + 1]) ++bin;
@@ -164,10 +206,15 @@ void EvidenceLog::append(const Series& series, const Look& look,
   }
   const int64_t now_ns = look.now_ns;
   const int64_t oldest = saturating_add(now_ns, -lookback_ns_[series.signal]);
+  const int64_t since = is_of_repairs(series.signal) ? kNoTimeNs : since_ns(series, look);
+  const bool condition = pack_->signals[series.signal].shape == abi::SignalShape::kCondition;
   attribution::Evidence evidence{series.signal, series.entity, {}};
   for (const auto& episode : series.episodes) {
     if (episode.end_ns < oldest || episode.onset_ns > now_ns) continue;
+    const bool older = since != kNoTimeNs && episode.onset_ns <= since;
+    if (older && (!condition || episode.end_ns <= since)) continue;
     evidence.episodes.push_back(episode);
+    if (older) evidence.episodes.back().onset_ns = since;
   }
   if (!evidence.episodes.empty()) out.push_back(std::move(evidence));
 }
@@ -207,6 +254,8 @@ void EvidenceLog::trim(int64_t watermark_ns) {
                saturating_add(series.counted.front().ts_ns, holds_ns(series.signal)) < oldest) {
           series.counted.pop_front();
         }
+        auto& repairs = series.repairs_ns;  // the last one before the look-back still answers
+        while (repairs.size() > 1 && repairs[1] < oldest) repairs.erase(repairs.begin());
       }
       const auto gone = std::remove_if(list.begin(), list.end(),
                                        [](const Series& s) { return s.episodes.empty() && s.counted.empty(); });

@@ -2,12 +2,15 @@
 //
 // A refiring while an episode still holds extends it (count + 1): evidence is never multiplied.
 // Indexed by the first key of the entity, so that an incident collects the evidence of its nodes
-// without looking at others. Bound: kEpisodesMax episodes a series, series trimmed by trim().
+// without looking at others. A repair ends what came before it: to incidents that open after it
+// those episodes are gone, and a condition that still holds begins at it. What a signal says of the
+// repairs themselves (a node mended five times a week) stays. Bound: kEpisodesMax episodes a series, series trimmed by trim().
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,6 +28,8 @@ class EvidenceLog {
 
   /// Firings come in merged order.
   void add(const abi::Firing& firing);
+  /// The node, or this one gpu of it, was mended. Comes in order with the firings.
+  void repaired(SymbolId node, std::optional<int64_t> gpu, int64_t ts_ns);
   /// What an incident asks for: graded counts are binned by how long before `opened_ns` they came,
   /// and begin at `since_ns` (a repair).
   struct Look {
@@ -55,6 +60,7 @@ class EvidenceLog {
       abi::EventRef event;
     };
     std::deque<Counted> counted;
+    std::vector<int64_t> repairs_ns;  // ascending
   };
   struct Group {
     std::vector<Series> series;
@@ -62,6 +68,9 @@ class EvidenceLog {
   using ByValue = std::unordered_map<uint64_t, Group>;
 
   Series& series_of(const abi::Firing& firing);
+  /// A repair does not end it: repairs are what the signal is about.
+  [[nodiscard]] bool is_of_repairs(abi::SignalId signal) const;
+  static int64_t since_ns(const Series& series, const Look& look);
   void append(const Series& series, const Look& look,
               std::vector<attribution::Evidence>& out) const;
   void append_graded(const Series& series, const Look& look,

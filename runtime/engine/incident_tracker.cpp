@@ -118,7 +118,22 @@ SymbolId IncidentTracker::job_of_entity(const abi::EntityKey& entity, int64_t ts
   return kNoSymbol;
 }
 
+void IncidentTracker::note_repair(const abi::Record& record) {
+  const auto node = [&record](unsigned slot) { return static_cast<SymbolId>(record.i64(slot)); };
+  if (record.kind == abi::kNodeRepaired && record.has(0)) {
+    log_.repaired(node(0), std::nullopt, record.ts_ns);
+  }
+  if (record.kind == abi::kGpuReplaced && record.has(0) && record.has(1)) {
+    log_.repaired(node(0), record.i64(1), record.ts_ns);
+  }
+  for (const abi::RepairPlan& plan : pack_->repairs) {
+    if (plan.kind != record.kind || !record.has(plan.node_slot)) continue;
+    log_.repaired(node(plan.node_slot), std::nullopt, record.ts_ns);
+  }
+}
+
 void IncidentTracker::on_record(const abi::Record& record) {
+  note_repair(record);
   if (adaptation_.wants(record.kind)) adaptation_.on_record(record);
   if (!opened_by_kind_[record.kind].empty()) on_open_record(record);
 }

@@ -69,6 +69,7 @@ class IncidentTracker {
 
   void on_firing(const abi::Firing& firing);
   void on_record(const abi::Record& record);
+  void note_repair(const abi::Record& record);
   void on_open_record(const abi::Record& record);
   [[nodiscard]] bool holds(abi::ExprId where, const abi::Record& record) const;
   void open(const abi::IncidentPlan& plan, SymbolId job, int64_t ts_ns, std::string id,

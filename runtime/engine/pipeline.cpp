@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "runtime/engine/inventory_names.h"
 #include "runtime/engine/read_ahead.h"
 #include "runtime/stream/reject_sampler.h"
 #include "runtime/stream/reorder.h"
@@ -30,6 +31,7 @@ class Run {
         engine_(engine),
         options_(options),
         hooks_(hooks),
+        names_(pack_, engine.topology()),
         reorder_(pack_, reorder_options(), locked_sink()),
         rejects_(own_counters_, locked_sink()),
         started_(std::chrono::steady_clock::now()) {}
@@ -61,6 +63,7 @@ class Run {
   Engine& engine_;
   const PipelineOptions& options_;
   const PipelineHooks& hooks_;
+  InventoryNames names_;
   stream::Reorder reorder_;
   std::mutex reject_mutex_;
   stream::IngestCounters own_counters_;
@@ -105,7 +108,7 @@ Status Run::open_log(const LogInput& log) {
   stream::LogOptions log_options = options_.log_options;
   log_options.base_ns = input->lines->modified_ns();
   if (!options_.year_given) log_options.year = year_of(log_options.base_ns);
-  const SymbolId node = pack_->symbols->intern(log.node);
+  const SymbolId node = names_.node(pack_->symbols->intern(log.node));
   if (!line_patterns_) line_patterns_ = stream::compile_line_patterns(*pack_);
   input->log = std::make_unique<stream::LogDecoder>(pack_, node, input->source, log_options,
                                                     locked_sink(), line_patterns_);
@@ -149,6 +152,7 @@ Status Run::step(ReadAhead::Piece& piece) {
   if (piece.error) {
     if (auto status = bad_end(piece); !status.ok()) return status;
   }
+  names_.rename(piece.batch);
   reorder_.push(std::move(piece.batch));
   if (piece.last) reorder_.finish_source(piece.input->source);
   reorder_.release(released_);

@@ -10,6 +10,9 @@
 namespace reflex::stream {
 namespace {
 
+// Why: three bytes stand in many lines by chance, and looking for them costs a second pass; they are
+// atoms only where a pattern has nothing longer.
+constexpr size_t kAtomBytes = 4;
 constexpr size_t kAtomBytesMin = 3;  // Why: shorter literals stand in nearly every line
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
@@ -27,6 +30,12 @@ int rarity(char c) {
 uint32_t three_bytes(const char* p) {
   const auto byte = [p](size_t i) { return uint32_t{static_cast<unsigned char>(p[i])}; };
   return byte(0) | byte(1) << 8 | byte(2) << 16;
+}
+
+uint32_t four_bytes(const char* p) {
+  uint32_t word;
+  std::memcpy(&word, p, sizeof word);
+  return word;
 }
 
 bool equal_lower(const char* text, std::string_view atom) {
@@ -81,18 +90,18 @@ std::string longest_word(std::string_view pattern) {
 }  // namespace
 
 LineMatcher::LineMatcher(const abi::CompiledPack& pack)
-    : filter_(static_cast<int>(kAtomBytesMin)), anchors_(1), anchor_index_(65536) {
+    : anchors_(1) {
+  four_.anchors.resize(four_.starts.size());
+  three_.anchors.resize(three_.starts.size());
   re2::RE2::Options options;
   options.set_log_errors(false);
   std::vector<std::string> filter_atoms;
   for (const abi::DecoderPlan& decoder : pack.decoders) {
     if (decoder.input != "text" && !decoder.input.empty()) continue;
     for (const abi::DecoderLine& plan : decoder.lines) {
-      Line line{&plan, std::make_unique<re2::RE2>(plan.pattern, options), -1};
+      Line line{&plan, std::make_unique<re2::RE2>(plan.pattern, options), decoder.kernel_only, -1};
       RFX_CHECK(line.pattern->ok());  // the compiler has checked it
-      int id = 0;
-      RFX_CHECK(filter_.Add(plan.pattern, options, &id) == re2::RE2::NoError);
-      RFX_CHECK(id == static_cast<int>(lines_.size()));
+      const int id = static_cast<int>(lines_.size());
       if (plan.fold_lines > 1) {
         folds_.push_back(id);
         fold_max_ = std::max(fold_max_, plan.fold_lines);
@@ -101,8 +110,8 @@ LineMatcher::LineMatcher(const abi::CompiledPack& pack)
     }
   }
   if (lines_.empty()) return;
-  filter_.Compile(&filter_atoms);
-  has_filter_ = true;
+  make_filter(kAtomBytes, filter_atoms);
+  if (!always_.empty()) make_filter(kAtomBytesMin, filter_atoms);
   atoms_ = std::move(filter_atoms);
   filter_atoms_ = atoms_.size();
   for (const int fold : folds_) {
@@ -112,16 +121,31 @@ LineMatcher::LineMatcher(const abi::CompiledPack& pack)
     atoms_.push_back(word);
   }
   for (size_t atom = 0; atom < atoms_.size(); ++atom) add_atom(atom);
-  filter_.AllPotentials({}, &always_);
+}
+
+void LineMatcher::make_filter(size_t atom_bytes, std::vector<std::string>& atoms) {
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  filter_ = std::make_unique<re2::FilteredRE2>(static_cast<int>(atom_bytes));
+  for (size_t i = 0; i < lines_.size(); ++i) {
+    int id = 0;
+    RFX_CHECK(filter_->Add(lines_[i].plan->pattern, options, &id) == re2::RE2::NoError);
+    RFX_CHECK(id == static_cast<int>(i));
+  }
+  atoms.clear();
+  filter_->Compile(&atoms);
+  filter_->AllPotentials({}, &always_);
 }
 
 void LineMatcher::add_atom(size_t atom) {
   const std::string& text = atoms_[atom];
   RFX_CHECK(text.size() >= kAtomBytesMin);
+  const size_t width = std::min<size_t>(text.size(), 4);
   size_t best = 0;
   int best_rarity = -1;
-  for (size_t i = 0; i + 2 < text.size(); ++i) {
-    const int value = rarity(text[i]) + rarity(text[i + 1]) + rarity(text[i + 2]);
+  for (size_t i = 0; i + width <= text.size(); ++i) {
+    int value = 0;
+    for (size_t k = i; k < i + width; ++k) value += rarity(text[k]);
     if (value > best_rarity) {
       best_rarity = value;
       best = i;
@@ -131,7 +155,7 @@ void LineMatcher::add_atom(size_t atom) {
   anchor.atom = static_cast<uint32_t>(atom);
   anchor.offset = static_cast<uint32_t>(best);
   anchor.size = static_cast<uint32_t>(text.size());
-  // The window covers the three bytes and what is around them.
+  // The window covers the rarest bytes and what is around them.
   const size_t window = text.size() <= 8 ? 0 : std::min(best < 3 ? 0 : best - 3, text.size() - 8);
   anchor.window = static_cast<uint32_t>(window);
   for (size_t i = 0; i < std::min<size_t>(8, text.size()); ++i) {
@@ -140,13 +164,16 @@ void LineMatcher::add_atom(size_t atom) {
     anchor.mask |= uint64_t{0xFF} << i * 8;
     if (c >= 'a' && c <= 'z') anchor.fold |= uint64_t{0x20} << i * 8;
   }
-  const uint32_t index = index_of(three_bytes(text.data() + best));
-  starts_.set(index);
-  if (anchor_index_[index] == 0) {
-    anchor_index_[index] = static_cast<uint16_t>(anchors_.size());
+  Index& index = width == 4 ? four_ : three_;
+  const uint32_t hash = width == 4 ? hash_of(four_bytes(text.data() + best))
+                                   : hash_of_three(three_bytes(text.data() + best));
+  has_short_ = has_short_ || width < 4;
+  index.starts.set(hash);
+  if (index.anchors[hash] == 0) {
+    index.anchors[hash] = static_cast<uint16_t>(anchors_.size());
     anchors_.emplace_back();
   }
-  anchors_[anchor_index_[index]].push_back(anchor);
+  anchors_[index.anchors[hash]].push_back(anchor);
 }
 
 inline bool LineMatcher::stands_at(const Anchor& anchor, std::string_view text, size_t at) const {
@@ -161,33 +188,34 @@ inline bool LineMatcher::stands_at(const Anchor& anchor, std::string_view text, 
   return equal_lower(text.data() + start, atoms_[anchor.atom]);
 }
 
-void LineMatcher::check(uint32_t index, std::string_view text, size_t at,
+void LineMatcher::check(uint16_t anchors, std::string_view text, size_t at,
                         std::vector<int>& atoms) const {
-  for (const Anchor& anchor : anchors_[anchor_index_[index]]) {
+  for (const Anchor& anchor : anchors_[anchors]) {
     if (stands_at(anchor, text, at)) atoms.push_back(static_cast<int>(anchor.atom));
+  }
+}
+
+void LineMatcher::find_short_atoms(std::string_view text, std::vector<int>& atoms) const {
+  for (size_t i = 0; i + kAtomBytesMin <= text.size(); ++i) {
+    const uint32_t hash = hash_of_three(three_bytes(text.data() + i));
+    if (three_.starts[hash]) check(three_.anchors[hash], text, i, atoms);
   }
 }
 
 void LineMatcher::find_atoms(std::string_view text, std::vector<int>& atoms) const {
   atoms.clear();
-  if (text.size() < kAtomBytesMin) return;
-  const char* const bytes = text.data();
-  const size_t last = text.size() - kAtomBytesMin;
-  for (size_t i = 0; i < last; ++i) {
-    uint32_t word;
-    std::memcpy(&word, bytes + i, 4);
-    const uint32_t index = index_of(word);
-    if (starts_[index]) check(index, text, i, atoms);
+  for (size_t i = 0; i + 4 <= text.size(); ++i) {
+    const uint32_t hash = hash_of(four_bytes(text.data() + i));
+    if (four_.starts[hash]) check(four_.anchors[hash], text, i, atoms);
   }
-  const uint32_t index = index_of(three_bytes(bytes + last));  // four bytes would be too many
-  if (starts_[index]) check(index, text, last, atoms);
+  if (has_short_) find_short_atoms(text, atoms);
   if (atoms.size() < 2) return;
   std::sort(atoms.begin(), atoms.end());
   atoms.erase(std::unique(atoms.begin(), atoms.end()), atoms.end());
 }
 
 void LineMatcher::potentials(const std::vector<int>& atoms, std::vector<int>& lines) const {
-  if (atoms.empty() || !has_filter_) {
+  if (atoms.empty() || !filter_) {
     lines = always_;
     return;
   }
@@ -195,7 +223,7 @@ void LineMatcher::potentials(const std::vector<int>& atoms, std::vector<int>& li
   for (const int atom : atoms) {
     if (static_cast<size_t>(atom) < filter_atoms_) known.push_back(atom);
   }
-  filter_.AllPotentials(known, &lines);
+  filter_->AllPotentials(known, &lines);
   std::sort(lines.begin(), lines.end());
 }
 

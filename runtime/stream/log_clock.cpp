@@ -21,7 +21,7 @@ int64_t LogClock::resolve_year(const LogPrefix& prefix) {
       year = civil_from_days(options_->base_ns / kNsPerDay).year;
       if (in_year(year) > options_->base_ns + kNsPerDay) --year;
     }
-    notices_.push_back(fmt::format("year {} assumed for stamps without one", year));
+    notices_->push_back(fmt::format("year {} assumed for stamps without one", year));
     return last_yearless_ns_ = in_year(year);
   }
   // Nearest to the line before: Jan 1 after Dec 31 is the next year, and a straggler of Dec 31
@@ -42,7 +42,7 @@ int64_t LogClock::resolve(const LogPrefix& prefix) {
   if (needs_zone && !said_zone_) {
     said_zone_ = true;
     const int64_t minutes = options_->utc_offset_ns / kNsPerMinute;
-    notices_.push_back(fmt::format("zone {}{:02}:{:02} assumed for stamps without one",
+    notices_->push_back(fmt::format("zone {}{:02}:{:02} assumed for stamps without one",
                                    minutes < 0 ? '-' : '+', std::abs(minutes) / 60,
                                    std::abs(minutes) % 60));
   }
@@ -64,7 +64,7 @@ int64_t LogClock::resolve(const LogPrefix& prefix) {
     case StampKind::kBoot:
       if (options_->boot_ns == kNoTimeNs && !said_boot_) {
         said_boot_ = true;
-        notices_.push_back(fmt::format("no boot time known: seconds since boot count from {}",
+        notices_->push_back(fmt::format("no boot time known: seconds since boot count from {}",
                                        to_rfc3339({options_->base_ns})));
       }
       last_ns_ =

@@ -12,18 +12,19 @@ namespace reflex::stream {
 
 class LogClock {
  public:
-  explicit LogClock(const LogOptions& options) : options_(&options), last_ns_(options.base_ns) {}
+  /// What it has to assume it says once in `notices`. Both must outlive it.
+  LogClock(const LogOptions& options, std::vector<std::string>& notices)
+      : options_(&options), last_ns_(options.base_ns), notices_(&notices) {}
   int64_t resolve(const LogPrefix& prefix);
-  [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 
  private:
   int64_t resolve_year(const LogPrefix& prefix);
   const LogOptions* options_;
   int64_t last_ns_;
+  std::vector<std::string>* notices_;
   int64_t last_yearless_ns_ = INT64_MIN;
   bool said_zone_ = false;
   bool said_boot_ = false;
-  std::vector<std::string> notices_;
 };
 
 }  // namespace reflex::stream

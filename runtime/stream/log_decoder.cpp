@@ -46,7 +46,7 @@ class LogDecoder::Impl {
         patterns_(patterns ? std::move(patterns) : compile_line_patterns(*pack)),
         matcher_(*patterns_),
         builder_(pack, node, options_),
-        clock_(options_) {}
+        clock_(options_, notices_) {}
 
   void decode(std::string_view text, uint64_t first_line, RecordBatch& out) {
     if (text.empty()) return;
@@ -75,7 +75,7 @@ class LogDecoder::Impl {
     }
   }
   [[nodiscard]] const IngestCounters& counters() const { return counters_; }
-  [[nodiscard]] const std::vector<std::string>& notices() const { return clock_.notices(); }
+  [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 
  private:
   /// A physical line that a folded pattern may still need.
@@ -85,14 +85,17 @@ class LogDecoder::Impl {
     uint64_t number = 0;
     uint64_t guards = 0;  // bit i: guard word of fold pattern i stands in it
     bool consumed = false;
+    bool user_space = false;
   };
 
   void decode_line(std::string_view line, uint64_t number, RecordBatch& out) {
     if (in_kmsg_ && line.front() == ' ') return;  // " SUBSYSTEM=pci": belongs to the line before
     int64_t envelope_ns = kNoTimeNs;
-    if (line.front() == '{') line = open_envelope(line, envelope_ns);
+    bool envelope_user = false;
+    if (line.front() == '{') line = open_envelope(line, envelope_ns, envelope_user);
     LogPrefix prefix = read_prefix(line);
     in_kmsg_ = prefix.kmsg;
+    user_space_ = prefix.user_space || envelope_user;
     if (envelope_ns != kNoTimeNs) {
       prefix.stamp = StampKind::kAbsolute;
       prefix.ns = envelope_ns;
@@ -107,7 +110,7 @@ class LogDecoder::Impl {
 
   /// {"log":"..","time":".."} of container runtimes, {"MESSAGE":..,"__REALTIME_TIMESTAMP":..} of
   /// the journal: the text inside. Anything else is a line as it is.
-  std::string_view open_envelope(std::string_view line, int64_t& ns) {
+  std::string_view open_envelope(std::string_view line, int64_t& ns, bool& user_space) {
     json_.assign(line);
     json_.append(kPaddingBytes, '\0');
     if (envelope_.read_pairs({json_.data(), line.size()}) != Reject::kCount) return line;
@@ -118,6 +121,8 @@ class LogDecoder::Impl {
       const JsonValue& value = pairs[i + 1];
       if (name == "MESSAGE" || name == "log" || name == "message" || name == "msg") {
         found = envelope_text(value) || found;
+      } else if (name == "_TRANSPORT" || name == "_PID" || name == "SYSLOG_FACILITY") {
+        user_space |= !is_of_kernel(name, value.text);
       } else if (name == "__REALTIME_TIMESTAMP" && value.type == JsonType::kString) {
         int64_t us = 0;
         if (parse_integer(value.text, 10, us) && us >= 0 && us < INT64_MAX / kNsPerUs) {
@@ -129,6 +134,13 @@ class LogDecoder::Impl {
       }
     }
     return found ? std::string_view(envelope_text_) : line;
+  }
+
+  /// Whether a field of the journal lets the kernel be the writer: its lines have no pid, and what
+  /// a process writes to /dev/kmsg has another facility. Source: systemd.journal-fields(7).
+  static bool is_of_kernel(std::string_view name, std::string_view value) {
+    if (name == "_TRANSPORT") return value == "kernel";
+    return name == "SYSLOG_FACILITY" && value == "0";
   }
 
   /// A string, or the array of bytes by which the journal writes text that is not UTF-8.
@@ -147,19 +159,31 @@ class LogDecoder::Impl {
     return true;
   }
 
+  /// The first pattern in declaration order that matches: each on the line alone, a folded one then
+  /// on the last lines as well.
   void match(std::string_view message, int64_t ns, uint64_t number, uint32_t repeats,
              RecordBatch& out) {
     matcher_.find_atoms(message, atoms_);
+    remember(message, ns, number);
+    const std::vector<int>& folds = matcher_.folds();
+    size_t fold = fold_chance_ > 0 ? 0 : folds.size();
     for (const int id : candidates()) {
-      if (!matches(id, message)) continue;
+      for (; fold < folds.size() && folds[fold] < id; ++fold) {
+        if (match_folded(fold, out)) return;
+      }
+      if (!matches(id, message) || is_closed_to(id, user_space_, number)) continue;
       emit(id, ns, number, repeats, out);
       last_matched_ = message;
-      remember(message, ns, number, true);
+      if (!folds.empty()) recent(1).consumed = true;
       return;
     }
     ++counters_.unmatched_lines;
-    remember(message, ns, number, false);
-    if (!matcher_.folds().empty()) match_folded(out);
+    for (; fold < folds.size(); ++fold) {
+      if (match_folded(fold, out)) {
+        --counters_.unmatched_lines;
+        return;
+      }
+    }
   }
 
   /// Lines that may match, for the atoms of this text. Few sets of atoms ever occur, and the filter
@@ -169,6 +193,17 @@ class LogDecoder::Impl {
     const auto [entry, is_new] = candidates_.try_emplace(atoms_);
     if (is_new) matcher_.potentials(atoms_, entry->second);
     return entry->second;
+  }
+
+  /// A kernel decoder's pattern does not read what user space wrote (`logger -t kernel`).
+  bool is_closed_to(int id, bool user_space, uint64_t number) {
+    if (!user_space || !matcher_.lines()[id].kernel_only) return false;
+    if (!said_user_space_) {
+      said_user_space_ = true;
+      notices_.push_back("line " + std::to_string(number) +
+                         " looks like the kernel's but user space wrote it: such lines are left out");
+    }
+    return true;
   }
 
   bool matches(int id, std::string_view text) {
@@ -202,14 +237,15 @@ class LogDecoder::Impl {
     out.records.push_back(record);
   }
 
-  void remember(std::string_view message, int64_t ns, uint64_t number, bool consumed) {
+  void remember(std::string_view message, int64_t ns, uint64_t number) {
     if (matcher_.folds().empty()) return;
     recent_.resize(matcher_.fold_max());
     Recent& entry = recent_[remembered_++ % recent_.size()];  // keeps the string's memory
     entry.message = message;
     entry.ns = ns;
     entry.number = number;
-    entry.consumed = consumed;
+    entry.consumed = false;
+    entry.user_space = user_space_;
     entry.guards = 0;
     const std::vector<int>& folds = matcher_.folds();
     for (size_t i = 0; i < folds.size(); ++i) {
@@ -217,35 +253,42 @@ class LogDecoder::Impl {
       const bool hit = guard < 0 || std::find(atoms_.begin(), atoms_.end(), guard) != atoms_.end();
       if (hit) entry.guards |= guard_bit(i);
     }
+    if (entry.guards != 0) {
+      fold_chance_ = matcher_.fold_max();
+    } else if (fold_chance_ > 0) {
+      --fold_chance_;
+    }
   }
   /// The line `age` - 1 lines before the newest one.
   Recent& recent(unsigned age) { return recent_[(remembered_ - age) % recent_.size()]; }
   /// Patterns beyond the 64th share a bit: then a guard only filters less.
   static uint64_t guard_bit(size_t fold) { return uint64_t{1} << fold % 64; }
 
-  void match_folded(RecordBatch& out) {
-    const std::vector<int>& folds = matcher_.folds();
+  /// Tries a folded pattern on the newest line and those before it that nothing has matched. True:
+  /// they are one event, and the lines before the newest one do not count as unmatched.
+  bool match_folded(size_t fold, RecordBatch& out) {
+    const int id = matcher_.folds()[fold];
     const uint64_t remembered = std::min<uint64_t>(remembered_, recent_.size());
-    for (size_t i = 0; i < folds.size(); ++i) {
-      const unsigned lines_max = matcher_.lines()[folds[i]].plan->fold_lines;
-      uint64_t guards = recent(1).guards;
-      for (unsigned count = 2; count <= lines_max && count <= remembered; ++count) {
-        const Recent& first = recent(count);
-        if (first.consumed) break;
-        guards |= first.guards;
-        if ((guards & guard_bit(i)) == 0) continue;
-        for (const char separator : {'\n', ' '}) {
-          join(count, separator);
-          if (!matches(folds[i], joined_)) continue;
-          counters_.unmatched_lines -= count;
-          const int64_t ns = first.ns;
-          const uint64_t number = first.number;
-          for (unsigned k = 1; k <= count; ++k) recent(k).consumed = true;
-          emit(folds[i], ns, number, 0, out);
-          return;
-        }
+    const uint64_t lines_max =
+        std::min<uint64_t>(remembered, matcher_.lines()[id].plan->fold_lines);
+    uint64_t guards = recent(1).guards;
+    bool user_space = recent(1).user_space;
+    for (unsigned count = 2; count <= lines_max; ++count) {
+      const Recent& first = recent(count);
+      if (first.consumed) break;
+      guards |= first.guards;
+      user_space |= first.user_space;
+      if ((guards & guard_bit(fold)) == 0) continue;
+      for (const char separator : {'\n', ' '}) {
+        join(count, separator);
+        if (!matches(id, joined_) || is_closed_to(id, user_space, first.number)) continue;
+        counters_.unmatched_lines -= count - 1;
+        for (unsigned k = 1; k <= count; ++k) recent(k).consumed = true;
+        emit(id, first.ns, first.number, 0, out);
+        return true;
       }
     }
+    return false;
   }
   void join(unsigned count, char separator) {
     joined_.clear();
@@ -259,14 +302,18 @@ class LogDecoder::Impl {
   SymbolId source_;
   IngestCounters counters_;
   RejectSampler sampler_;
+  std::vector<std::string> notices_;
   std::shared_ptr<const LineMatcher> patterns_;
   const LineMatcher& matcher_;
   LogRecordBuilder builder_;
   LogClock clock_;
   DocumentReader envelope_;
   bool in_kmsg_ = false;
+  bool user_space_ = false;  // the line at hand
+  bool said_user_space_ = false;
   std::vector<Recent> recent_;  // ring of fold_max lines; only when a pattern folds
   uint64_t remembered_ = 0;     // lines that were put into it
+  unsigned fold_chance_ = 0;    // lines to come that can still fold with a guard word seen so far
   std::string last_matched_;    // for "last message repeated"
   std::map<std::vector<int>, std::vector<int>> candidates_;  // by atoms
   // Scratch of one line.

@@ -2,7 +2,8 @@
 //
 // Steps a line: strip container and launcher prefixes, parse the time prefix (all forms of
 // domain_reference.md 1.9), expand "message repeated N times", join continuation and folded lines,
-// prefilter (RE2::Set), then the first matching `line` of a decoder makes the event.
+// prefilter (RE2::Set), then the first matching `line` of a decoder makes the event. A line that user
+// space wrote (LogPrefix::user_space) is not for decoders with `prefix kernel`; said once.
 // Time: stamps without year or zone take them from the options; a stamp that goes back by more than
 // half a year is taken as the next year (New Year). dmesg seconds-since-boot need `boot_ns`;
 // without it they count from `base_ns`. A line without any stamp takes the stamp of the line before
@@ -48,7 +49,7 @@ class LogDecoder {
   void decode(std::string_view text, uint64_t first_line, RecordBatch& out);
   void finish(RecordBatch& out);
   [[nodiscard]] const IngestCounters& counters() const;
-  /// What was assumed about time, said once ("year 2026 assumed for stamps without one").
+  /// What was assumed or left out, each said once ("year 2026 assumed for stamps without one").
   [[nodiscard]] const std::vector<std::string>& notices() const;
 
  private:

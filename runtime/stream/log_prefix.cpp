@@ -2,6 +2,7 @@
 #include "runtime/stream/log_prefix.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "runtime/base/time.h"
@@ -11,6 +12,12 @@ namespace {
 
 constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
 constexpr std::string_view kWeekdays = "MonTueWedThuFriSatSun";
+// Source: RFC 5424 6.2.1: priority = facility * 8 + severity, facility 0 is the kernel's.
+constexpr int64_t kPrioritiesOfKernel = 8;
+// Source: RFC 5424 table 1 as `dmesg --decode` (util-linux) and Talos spell it, without kern.
+constexpr std::array<std::string_view, 12> kUserFacilities{
+    "user", "mail", "daemon", "auth",     "syslog", "lpr",
+    "news", "uucp", "cron",   "authpriv", "ftp",    "clockdaemon"};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; }
@@ -211,8 +218,9 @@ void skip_caller(Reader& reader) {
 /// "6,3964,206764307,-;" of /dev/kmsg.
 bool read_kmsg(Reader& reader, LogPrefix& out) {
   Reader r = reader;
+  int64_t priority = 0;
   int64_t number = 0;
-  if (!r.number(1, 4, number) || !r.eat(',')) return false;
+  if (!r.number(1, 4, priority) || !r.eat(',')) return false;
   if (!r.number(1, 18, number) || !r.eat(',')) return false;
   int64_t us = 0;
   if (!r.number(1, 15, us) || !r.eat(',')) return false;
@@ -222,6 +230,7 @@ bool read_kmsg(Reader& reader, LogPrefix& out) {
   out.ns = us * kNsPerUs;
   out.stamp = StampKind::kBoot;
   out.kmsg = true;
+  out.user_space = priority >= kPrioritiesOfKernel;
   reader = r;
   return true;
 }
@@ -239,18 +248,25 @@ bool read_unix(Reader& reader, LogPrefix& out) {
   return true;
 }
 
+bool is_user_facility(std::string_view word) {
+  return std::find(kUserFacilities.begin(), kUserFacilities.end(), word) != kUserFacilities.end();
+}
+
 /// "kern  :warn  : " of dmesg --decode.
-void skip_facility(Reader& reader) {
+void skip_facility(Reader& reader, LogPrefix& out) {
   Reader r = reader;
+  bool user_space = false;
   for (int part = 0; part < 2; ++part) {
     size_t letters = 0;
     while (letters < 10 && is_letter(r.peek(letters))) ++letters;
     if (letters < 3) return;
+    if (part == 0) user_space = is_user_facility(r.text.substr(0, letters));
     r.text.remove_prefix(letters);
     r.spaces();
     if (!r.eat(':')) return;
   }
   if (!r.eat(' ')) return;
+  out.user_space = user_space;
   reader = r;
 }
 
@@ -264,6 +280,11 @@ bool read_talos(Reader& reader, LogPrefix& out) {
   LogPrefix found = out;
   if (!read_bracket(r, found)) return false;
   out = found;
+  const size_t facility = head.find(": ");
+  if (facility != std::string_view::npos) {
+    const std::string_view word = head.substr(facility + 2);
+    out.user_space = is_user_facility(word.substr(0, word.find(':')));
+  }
   reader = r;
   return true;
 }
@@ -273,6 +294,7 @@ bool read_priority(Reader& reader, LogPrefix& out) {
   Reader r = reader;
   int64_t number = 0;
   if (!r.eat('<') || !r.number(1, 3, number) || !r.eat('>')) return false;
+  out.user_space = number >= kPrioritiesOfKernel;
   reader = r;
   if (!r.eat("1 ")) return false;
   if (!r.eat("-") && !read_iso(r, out)) return false;
@@ -280,6 +302,9 @@ bool read_priority(Reader& reader, LogPrefix& out) {
     if (!r.eat(' ')) return false;
     const size_t end = r.text.find(' ');
     if (end == std::string_view::npos) return false;
+    const std::string_view word = r.text.substr(0, end);
+    if (field == 1 && word != "kernel" && word != "-") out.user_space = true;
+    if (field == 2 && word != "-") out.user_space = true;
     r.text.remove_prefix(end);
   }
   r.eat(' ');
@@ -297,7 +322,8 @@ bool read_priority(Reader& reader, LogPrefix& out) {
 }
 
 /// "host kernel: ", "host kernel[123]: ", "host tag[1]: ": removed; the node is known from outside.
-void skip_host_and_tag(Reader& reader, bool only_kernel) {
+/// The kernel has no pid, and every other tag is a process's.
+void skip_host_and_tag(Reader& reader, bool only_kernel, LogPrefix& out) {
   Reader r = reader;
   r.spaces();
   const size_t host = r.text.find(' ');
@@ -308,9 +334,23 @@ void skip_host_and_tag(Reader& reader, bool only_kernel) {
   if (tag.size() < 2 || tag.back() != ':') return;
   if (tag.substr(0, tag.size() - 1).find_first_of(":(") != std::string_view::npos) return;
   if (only_kernel && tag != "kernel:") return;
+  if (tag != "kernel:") out.user_space = true;
   r.text.remove_prefix(tag.size());
   r.eat(' ');
   reader = r;
+}
+
+/// "host kernel[123]: " at the start of a message without a stamp or behind a kernel stamp. No line of
+/// the kernel has a pid in brackets and a colon as its second word.
+bool has_process_tag(std::string_view message) {
+  const size_t host = message.find(' ');
+  if (host == std::string_view::npos || host == 0) return false;
+  const std::string_view tag = message.substr(host + 1, message.find(' ', host + 1) - host - 1);
+  if (!tag.ends_with("]:")) return false;
+  const size_t open = tag.find_first_of(" :([");
+  if (open == std::string_view::npos || open == 0 || tag[open] != '[') return false;
+  const std::string_view pid = tag.substr(open + 1, tag.size() - open - 3);
+  return !pid.empty() && std::all_of(pid.begin(), pid.end(), is_digit);
 }
 
 /// "stdout F " after a container runtime's stamp.
@@ -358,31 +398,35 @@ void find_glog(std::string_view message, LogPrefix& out) {
 
 /// Stamp, then what belongs to it. True when a stamp was found.
 bool read_stamp(Reader& r, LogPrefix& out) {
-  const char c = r.peek();
-  if (c == '<' && read_priority(r, out)) return true;
+  if (r.peek() == '<' && read_priority(r, out)) return true;
+  const std::string_view start = r.text;
   if (r.peek() == '[') {
     if (!read_bracket(r, out)) return false;
     skip_caller(r);
-    skip_host_and_tag(r, true);
+    skip_host_and_tag(r, true, out);
     return true;
   }
   if (is_digit(r.peek())) {
     if (read_iso(r, out)) {
-      if (!skip_container(r)) skip_host_and_tag(r, false);
+      // "2025-01-21T04:41:44,283302+00:00 nvme nvme0: ..": dmesg --time-format=iso writes a comma
+      // and neither host nor tag.
+      const std::string_view stamp = start.substr(0, start.size() - r.text.size());
+      const bool is_dmesg = stamp.size() > 19 && stamp[10] == 'T' && stamp[19] == ',';
+      if (!skip_container(r) && !is_dmesg) skip_host_and_tag(r, false, out);
       return true;
     }
     if (read_kmsg(r, out)) return true;
     if (read_unix(r, out) || read_bsd(r, out)) {
-      skip_host_and_tag(r, false);
+      skip_host_and_tag(r, false, out);
       return true;
     }
   } else if (is_letter(r.peek())) {
     if (read_bsd(r, out)) {
-      skip_host_and_tag(r, false);
+      skip_host_and_tag(r, false, out);
       return true;
     }
     const size_t before = r.text.size();
-    skip_facility(r);
+    skip_facility(r, out);
     if (r.text.size() != before) {
       r.spaces();
       return read_iso(r, out) || read_bracket(r, out);
@@ -407,12 +451,15 @@ LogPrefix read_prefix(std::string_view line) {
     if (read_stamp(rest, inner)) {
       r = rest;
       const bool outer_is_weak = prefix.stamp == StampKind::kBoot;
+      inner.user_space |= prefix.user_space;
+      prefix.user_space = inner.user_space;
       if (outer_is_weak) prefix = inner;
       r.spaces();
     }
   } else {
     find_glog(r.text, prefix);
   }
+  prefix.user_space |= has_process_tag(r.text);
   prefix.message = r.text;
   return prefix;
 }

@@ -1,6 +1,6 @@
 // LogPrefix: what stands before the message of a log line: stamps, host, tag, shipper prefixes.
 //
-// Source: domain_reference.md 1.9 (table of prefix forms) and 6.4 traps 6, 7, 12, 24, 25.
+// Source: domain_reference.md 1.9 (table of prefix forms) and 6.4 traps 6, 7, 12, 13, 24, 25.
 // The reader is a chain of recognisers on the start of the line; no regular expressions, no state
 // (years, zones and deltas are resolved by LogClock).
 #pragma once
@@ -25,6 +25,9 @@ struct LogPrefix {
   unsigned month = 0;  // kNoYear
   unsigned day = 0;
   bool kmsg = false;  // /dev/kmsg form: continuation lines start with a space
+  /// A process wrote the line, by what the transport says: a facility other than the kernel's, a
+  /// tag other than `kernel:`, or a pid behind the tag. False: the kernel, or nobody says.
+  bool user_space = false;
   std::string_view message;
 };
 

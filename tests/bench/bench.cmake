@@ -36,6 +36,7 @@ add_executable(replay_bench ${CMAKE_SOURCE_DIR}/tests/bench/replay_bench.cpp
   ${CMAKE_SOURCE_DIR}/tests/bench/child_process.cpp)
 target_link_libraries(replay_bench PRIVATE bench_measure fmt::fmt)
 target_compile_definitions(replay_bench PRIVATE REFLEX_BENCH_BIN="${BENCH_BIN}"
+  REFLEX_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
   REFLEX_BENCH_DATA="${CMAKE_BINARY_DIR}/bench_data" REFLEX_BENCH_COMMIT="${bench_commit}")
 add_executable(micro_bench ${CMAKE_SOURCE_DIR}/tests/bench/micro_bench.cpp)
 target_link_libraries(micro_bench PRIVATE bench_measure benchmark::benchmark)

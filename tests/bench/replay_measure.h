@@ -47,6 +47,12 @@ Result<RunResult> run_evaluation(const std::shared_ptr<const abi::CompiledPack>&
 Result<RunResult> run_decoding(const std::shared_ptr<const abi::CompiledPack>& pack,
                                const std::string& path);
 
+/// About so many bytes of dmesg; one line in 500 is one that a decoder reads.
+Status write_kernel_log(const std::string& path, size_t bytes);
+/// Reading and decoding only, of raw text of one node.
+Result<RunResult> run_log_decoding(const std::shared_ptr<const abi::CompiledPack>& pack,
+                                   const std::string& path);
+
 struct StateSize {
   uint64_t keys = 0;
   uint64_t state_bytes = 0;  // as the engine accounts for it

@@ -15,7 +15,8 @@ if(NOT TARGET bench_workload)
   if(EXISTS ${CMAKE_SOURCE_DIR}/runtime/engine/pipeline.cpp)
     add_library(bench_measure STATIC
       ${CMAKE_SOURCE_DIR}/tests/bench/replay_measure.cpp
-      ${CMAKE_SOURCE_DIR}/tests/bench/measure_diagnosis.cpp)
+      ${CMAKE_SOURCE_DIR}/tests/bench/measure_diagnosis.cpp
+      ${CMAKE_SOURCE_DIR}/tests/bench/measure_log.cpp)
     target_link_libraries(bench_measure PUBLIC bench_workload reflex_engine reflex_driver)
   endif()
 endif()

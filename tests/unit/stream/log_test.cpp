@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
+
 #include "runtime/stream/log_decoder.h"
 #include "runtime/stream/log_prefix.h"
 #include "tests/unit/stream/pack_fixture.h"
@@ -65,8 +67,10 @@ struct Decoded {
   std::vector<std::string> notices;
 };
 
-Decoded decode(const std::string& text, LogOptions options = {}, size_t chunk_lines = 1000) {
+Decoded decode(const std::string& text, LogOptions options = {}, size_t chunk_lines = 1000,
+               bool kernel_only = false) {
   const auto pack = log_pack();
+  pack->decoders[0].kernel_only = kernel_only;
   LogDecoder decoder(pack, pack->symbols->intern("n1"), pack->symbols->intern("log"), options);
   RecordBatch batch;
   uint64_t line = 1;
@@ -139,6 +143,78 @@ TEST(Log, Every_prefix_form_gives_its_time_and_the_bare_message) {
   }
 }
 
+TEST(Log, Transport_tells_the_kernel_from_user_space) {
+  // Source: domain_reference.md 6.4, trap 13.
+  const std::pair<std::string, bool> kForms[] = {
+      {"", false},
+      {"[ 1108.858286] ", false},
+      {"[ 1108.858286] host kernel: ", false},
+      {"[ 1108.858286] host kernel[12]: ", true},
+      {"host kernel[12]: ", true},
+      {"6,3964,206764307,-;", false},
+      {"12,3964,206764307,-;", true},
+      {"kern  :warn  : [ 1108.858286] ", false},
+      {"user  :warn  : [ 1108.858286] ", true},
+      {"daemon:info  : 2025-01-21T04:41:44,283302+00:00 ", true},
+      {"Nov 28 13:45:12 host kernel: [67890.123456] ", false},
+      {"Nov 28 13:45:12 host kernel[123]: ", true},
+      {"Nov 28 13:45:12 host root: ", true},
+      {"Nov 28 13:45:12 host root: Nov 28 13:45:12 host kernel: ", true},
+      {"2024-08-18T01:19:31.351160+00:00 host kernel: ", false},
+      {"2024-08-18T01:19:31.351160+00:00 host unknown: ", true},
+      {"2025-01-21T04:41:44,283302+00:00 ", false},
+      {"10.0.0.1: kern: warning: [2026-04-22T21:25:20.458998481Z]: ", false},
+      {"10.0.0.1: user: warning: [2026-04-22T21:25:20.458998481Z]: ", true},
+      {"<4>Oct 11 22:14:15 host kernel: ", false},
+      {"<13>Oct 11 22:14:15 host kernel: ", true},
+      {"<4>1 2003-10-11T22:14:15.003Z host kernel - - - ", false},
+      {"<4>1 2003-10-11T22:14:15.003Z host kernel 7 - - ", true},
+      {"<4>1 2003-10-11T22:14:15.003Z host app - - - ", true},
+      {"2025-01-21T04:41:44.283302Z stdout F ", false},
+  };
+  for (const auto& [prefix, user_space] : kForms) {
+    EXPECT_EQ(read_prefix(prefix + std::string(kXidText)).user_space, user_space) << prefix;
+  }
+  // The kernel's own words are no host and tag.
+  for (const char* message : {"nvme nvme0: I/O 832 QID 5 timeout, aborting",
+                              "python[1234]: segfault at 0 ip 0000000000401136"}) {
+    for (const char* stamp : {"", "[ 1108.858286] ", "2025-01-21T04:41:44,283302+00:00 "}) {
+      const std::string line = std::string(stamp) + message;
+      EXPECT_EQ(read_prefix(line).message, message) << line;
+      EXPECT_FALSE(read_prefix(line).user_space) << line;
+    }
+  }
+}
+
+TEST(Log, Kernel_decoders_leave_out_what_user_space_wrote) {
+  const std::string own = "Nov 28 13:45:12 h kernel: " + std::string(kXidText) + "\n";
+  const std::string faked = "Nov 28 13:45:12 h kernel[9]: " + std::string(kXidText) + "\n";
+  const auto journal = [](const std::string& fields) {
+    return "{\"MESSAGE\":\"" + std::string(kXidText) + "\"" + fields + "}\n";
+  };
+  const std::pair<std::string, size_t> kTexts[] = {
+      {own, 1},
+      {faked, 0},
+      {journal(""), 1},
+      {journal(R"(,"_TRANSPORT":"kernel","SYSLOG_FACILITY":"0")"), 1},
+      {journal(R"(,"_TRANSPORT":"syslog")"), 0},
+      {journal(R"(,"_TRANSPORT":"kernel","SYSLOG_FACILITY":"3")"), 0},
+      {journal(R"(,"_PID":"12")"), 0},
+      {"NVRM: The NVIDIA GPU 0000:b3:00.0\nx\nNVRM: fallen off the bus\n", 1},
+      {"NVRM: The NVIDIA GPU 0000:b3:00.0\nx\n12,1,5,-;NVRM: fallen off the bus\n", 0},
+  };
+  for (const auto& [text, events] : kTexts) {
+    EXPECT_EQ(decode(text, {}, 1000, /*kernel_only=*/true).events.size(), events) << text;
+    EXPECT_EQ(decode(text).events.size(), 1u) << text;
+  }
+  const Decoded out = decode(own + faked + faked, {}, 1000, /*kernel_only=*/true);
+  EXPECT_EQ(out.counters.unmatched_lines, 2u);
+  EXPECT_EQ(std::count(out.notices.begin(), out.notices.end(),
+                       "line 2 looks like the kernel's but user space wrote it: such lines are "
+                       "left out"),
+            1);
+}
+
 TEST(Log, Json_envelopes) {
   for (
       const std::string& line :
@@ -209,6 +285,57 @@ TEST(Log, Folded_and_wrapped_lines) {
   ASSERT_EQ(out.events.size(), 1u);
   EXPECT_EQ(out.events[0].substr(0, 30), "2024-09-09T09:55:29.313379098Z");
   EXPECT_NE(out.events[0].find("rank=12"), std::string::npos);
+}
+
+/// Codes of the events of `text` for the patterns in this order, all of them gpu.xid by place.
+std::vector<int64_t> codes_of(const std::vector<std::pair<std::string, uint32_t>>& patterns,
+                              std::string_view text, uint64_t& unmatched) {
+  auto pack = make_pack();
+  abi::DecoderPlan decoder;
+  decoder.input = "text";
+  for (const auto& [pattern, fold_lines] : patterns) {
+    abi::DecoderLine line;
+    line.pattern = pattern;
+    line.fold_lines = fold_lines;
+    line.kind = kXid;
+    abi::DecoderAssign code;
+    code.slot = 2;
+    code.from = abi::DecoderAssign::From::kConstantInt;
+    code.constant_int = static_cast<int64_t>(decoder.lines.size());
+    line.assigns = {code};
+    decoder.lines.push_back(line);
+  }
+  pack->decoders = {decoder};
+  LogDecoder log(pack, pack->symbols->intern("n1"), pack->symbols->intern("log"), {});
+  RecordBatch batch;
+  log.decode(text, 1, batch);
+  unmatched = log.counters().unmatched_lines;
+  std::vector<int64_t> codes;
+  for (const abi::Record* record : batch.records) codes.push_back(record->i64(2));
+  return codes;
+}
+
+TEST(Log, The_first_pattern_in_declaration_order_wins_folded_or_not) {
+  using Codes = std::vector<int64_t>;
+  uint64_t unmatched = 9;
+  EXPECT_EQ(codes_of({{"alpha\nbravo", 2}, {"bravo", 1}}, "alpha\nbravo\n", unmatched), Codes{0});
+  EXPECT_EQ(unmatched, 0u);
+  EXPECT_EQ(codes_of({{"bravo", 1}, {"alpha\nbravo", 2}}, "alpha\nbravo\n", unmatched), Codes{0});
+  EXPECT_EQ(unmatched, 1u);
+  // Its own first line is missing: the pattern for the last line alone.
+  EXPECT_EQ(codes_of({{"alpha\nbravo", 2}, {"bravo", 1}}, "other\nbravo\n", unmatched), Codes{1});
+  EXPECT_EQ(unmatched, 1u);
+  // A pattern before the folded one keeps its line, and a line is part of one event.
+  EXPECT_EQ(codes_of({{"bravo!", 1}, {"alpha\nbravo", 2}, {"bravo", 1}},
+                     "alpha\nbravo!\nbravo\n", unmatched),
+            (Codes{0, 2}));
+  EXPECT_EQ(codes_of({{"alpha", 1}, {"alpha\nbravo", 2}, {"bravo", 1}}, "alpha\nbravo\n", unmatched),
+            (Codes{0, 2}));
+  // Of two folded ones the first again, whatever stands between.
+  EXPECT_EQ(codes_of({{"bravo\ncharlie", 2}, {"charlie", 1}, {"alpha\nbravo\ncharlie", 3}},
+                     "alpha\nbravo\ncharlie\n", unmatched),
+            Codes{0});
+  EXPECT_EQ(unmatched, 1u);
 }
 
 TEST(Log, Kmsg_continuations_junk_and_ignored_lines) {

@@ -1,0 +1,117 @@
+// Renaming of nodes and GPUs by the inventory: see inventory_names.h.
+#include "runtime/engine/inventory_names.h"
+
+#include <limits>
+#include <string>
+
+#include "runtime/abi/gpu_address.h"
+
+namespace reflex::engine {
+namespace {
+
+// Why: four times the GPUs of the largest public server; labels beyond it are typing errors.
+constexpr int kGpusMax = 64;
+
+}  // namespace
+
+InventoryNames::InventoryNames(std::shared_ptr<const abi::CompiledPack> pack,
+                               const topology::Topology& topology)
+    : pack_(std::move(pack)) {
+  for (const SymbolId node : topology.nodes()) {
+    if (node >= known_.size()) known_.resize(node + size_t{1}, 0);
+    known_[node] = 1;
+    read_gpus(node, topology);
+  }
+  if (!known_.empty()) find_slots();
+}
+
+void InventoryNames::read_gpus(SymbolId node, const topology::Topology& topology) {
+  for (int index = 0; index < kGpusMax; ++index) {
+    const SymbolId key = pack_->symbols->find("pci.gpu" + std::to_string(index));
+    if (key == kNoSymbol) continue;
+    const SymbolId address = topology.label(node, key, std::numeric_limits<int64_t>::max());
+    if (address == kNoSymbol) continue;
+    const auto pci = abi::gpu_from_pci(pack_->symbols->name(address));
+    if (pci) gpus_[node].emplace(*pci, index);  // an address twice is the lower index
+  }
+}
+
+void InventoryNames::find_slots() {
+  for (abi::KindId kind = 0; kind < pack_->kinds.size(); ++kind) {
+    Slots& slots = slots_.emplace_back();
+    if (kind == abi::kNodeLabels) continue;
+    const auto& fields = pack_->kinds[kind].fields;
+    for (unsigned i = 0; i < fields.size(); ++i) {
+      const abi::Type& type = fields[i].type;
+      const bool placement = kind == abi::kJobStart || kind == abi::kJobNodes;
+      if (placement && fields[i].name == "nodes") slots.node_list = static_cast<int>(i);
+      if (type.scalar != abi::Scalar::kEntity) continue;
+      if (type.gpu_index) {
+        if (!gpus_.empty()) slots.gpus.push_back(i);
+      } else if (pack_->entity_types[type.entity].name == "node") {
+        slots.nodes.push_back(i);
+        if (fields[i].name == "node") slots.own_node = static_cast<int>(i);
+      }
+    }
+  }
+}
+
+bool InventoryNames::is_known(SymbolId name) const {
+  return name < known_.size() && known_[name] != 0;
+}
+
+SymbolId InventoryNames::known_name_of(SymbolId name) const {
+  if (is_known(name)) return name;
+  const std::string_view text = pack_->symbols->name(name);
+  const size_t dot = text.find('.');
+  if (dot == std::string_view::npos) return name;
+  const std::string_view host = text.substr(0, dot);
+  // "10.0.0.3" is an address, not host 10 of a domain.
+  if (host.find_first_not_of("0123456789") == std::string_view::npos) return name;
+  const SymbolId known = pack_->symbols->find(host);
+  return known != kNoSymbol && is_known(known) ? known : name;
+}
+
+SymbolId InventoryNames::node(SymbolId name) {
+  if (known_.empty() || name == kNoSymbol) return name;
+  if (name >= renamed_.size()) renamed_.resize(name + size_t{1}, kNoSymbol);
+  if (renamed_[name] == kNoSymbol) renamed_[name] = known_name_of(name);
+  return renamed_[name];
+}
+
+void InventoryNames::rename(stream::RecordBatch& batch) {
+  if (known_.empty()) return;
+  for (abi::Record* record : batch.records) {
+    const Slots& slots = slots_[record->kind];
+    rename_nodes(slots, *record, *batch.slab);
+    rename_gpus(slots, *record);
+  }
+}
+
+void InventoryNames::rename_nodes(const Slots& slots, abi::Record& record, stream::Slab& slab) {
+  for (const unsigned slot : slots.nodes) {
+    if (record.has(slot)) record.set_i64(slot, node(static_cast<SymbolId>(record.i64(slot))));
+  }
+  if (slots.node_list < 0) return;
+  const auto slot = static_cast<unsigned>(slots.node_list);
+  if (!record.has(slot)) return;
+  const abi::IntArray& list = *record.array(slot);
+  std::vector<int64_t> names(list.data(), list.data() + list.count);
+  for (int64_t& name : names) name = node(static_cast<SymbolId>(name));
+  record.slots()[slot] = reinterpret_cast<uint64_t>(slab.new_array(names));
+}
+
+void InventoryNames::rename_gpus(const Slots& slots, abi::Record& record) const {
+  if (slots.gpus.empty() || slots.own_node < 0) return;
+  const auto own = static_cast<unsigned>(slots.own_node);
+  if (!record.has(own)) return;
+  const auto of_node = gpus_.find(static_cast<SymbolId>(record.i64(own)));
+  if (of_node == gpus_.end()) return;
+  for (const unsigned slot : slots.gpus) {
+    if (!record.has(slot) || record.i64(slot) < abi::kPciFlag) continue;
+    const auto index = of_node->second.find(record.i64(slot));
+    if (index != of_node->second.end()) record.set_i64(slot, index->second);
+  }
+}
+
+}  // namespace reflex::engine
