@@ -13,9 +13,15 @@ namespace {
 using abi::Scalar;
 
 /// Adds one element to the list; reports what does not fit.
+/// Types whose values are written as text; elsewhere a text is a mistake that coerce() reports.
+bool holds_words(const abi::Type& type) {
+  return type.scalar == Scalar::kString || type.scalar == Scalar::kEnum ||
+         type.scalar == Scalar::kEntity;
+}
+
 void add_element(State& s, ListInfo& list, const NodePtr& node, const FieldRange& range) {
   if (is_error(node)) return;
-  if (node->op == ir::Op::kConstText) {
+  if (node->op == ir::Op::kConstText && holds_words(list.element)) {
     const std::string text = literal_text(s, node);
     if (list.element.scalar == Scalar::kString) {
       list.texts.push_back(text);
@@ -112,7 +118,7 @@ void add_pair(State& s, ListInfo& list, const Env& env, const ast::Expr& e,
   NodePtr key = check_expr(s, env, *e.args[0], &list.element);
   NodePtr value = check_expr(s, env, *e.args[1], &list.value_type);
   if (is_error(key) || is_error(value)) return;
-  if (value->op == ir::Op::kConstText) {
+  if (value->op == ir::Op::kConstText && holds_words(list.value_type)) {
     value = symbol_constant(s, literal_text(s, value), list.value_type, value->span);
   } else if (list.value_type.scalar != Scalar::kEnum && list.value_type.scalar != Scalar::kEntity) {
     value = coerce(s, value, list.value_type, "the map's value type");

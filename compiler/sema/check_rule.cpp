@@ -346,6 +346,11 @@ bool RuleChecker::check() {
   for (const auto& a : d.annotations) annotation(a);
   for (const auto& a : d.actions) action(a);
   plan.repeat_ns = span(d.repeat_every, "`repeat every`", 0);
+  // Why 1 s: an open alert is sent again and again; nobody reads more, and days of replay would
+  // write gigabytes.
+  if (d.repeat_every && plan.repeat_ns > 0 && plan.repeat_ns < kNsPerSecond) {
+    s.report(Id::kBadInterval, d.repeat_every->span, "`repeat every` must be at least 1s");
+  }
   plan.resolve_ns = span(d.resolve_after, "`resolve after`", kDefaultResolveNs);
   return s.sink.error_count() == before;
 }

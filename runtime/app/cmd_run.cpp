@@ -283,6 +283,12 @@ class Runner {
     }
   }
 
+  Status close_rejects() {
+    if (rejects_ && std::fflush(rejects_.get()) != 0) rejects_failed_ = true;
+    if (!rejects_failed_) return ok_status();
+    return Error{fmt::format("writing {} failed (disk full?)", flags_.rejects)};
+  }
+
   Status close_actions() {
     if (!policy_) return ok_status();
     policy_->finish(engine_->last_event_ns());
@@ -297,8 +303,9 @@ class Runner {
                     stream::to_text(line.reason), line.detail.empty() ? "" : ": ", line.detail);
     }
     if (rejects_) {
-      fmt::print(rejects_.get(), "{}\t{}\t{}\t{}\n", pack_->symbols->name(line.source), line.line,
-                 stream::to_text(line.reason), line.text);
+      const std::string row = fmt::format("{}\t{}\t{}\t{}\n", pack_->symbols->name(line.source),
+                                          line.line, stream::to_text(line.reason), line.text);
+      rejects_failed_ |= std::fwrite(row.data(), 1, row.size(), rejects_.get()) != row.size();
     }
   }
 
@@ -319,6 +326,7 @@ class Runner {
     bar.clear();
     if (auto status = output_.close(); !status.ok()) return fail(status.error());
     if (auto status = close_actions(); !status.ok()) return fail(status.error());
+    if (auto status = close_rejects(); !status.ok()) return fail(status.error());
     if (!summary.ok()) return fail(summary.error());
     print_notices(summary.value().notices, common_);
     for (const auto& node : engine_->topology().ambiguous_nodes()) {
@@ -345,6 +353,7 @@ class Runner {
   std::unique_ptr<FILE, CloseFile> rejects_;
   std::unique_ptr<FILE, CloseFile> actions_;
   bool actions_failed_ = false;
+  bool rejects_failed_ = false;
   std::shared_ptr<spdlog::logger> logger_ = [] {
     auto logger = spdlog::stderr_color_mt("run");
     logger->set_pattern("reflex: %^%l%$: %v");

@@ -55,6 +55,7 @@ class Run {
   Status step(ReadAhead::Piece& piece);
   Status bad_end(const ReadAhead::Piece& piece);
   void count_long_lines(const ReadAhead::Piece& piece);
+  void count_late(const stream::Released& released, size_t at);
   void evaluate(const stream::Released& released);
   void pace(int64_t ts_ns);
   void report_progress();
@@ -186,16 +187,34 @@ void Run::pace(int64_t ts_ns) {
   std::this_thread::sleep_until(started_ + offset);
 }
 
+/// Late events count for the incidents that are open when they come: in their place among the
+/// records, so that the batch does not matter.
+void Run::count_late(const stream::Released& released, size_t at) {
+  const int64_t after = std::min(released.late_after_ns[at] - 1, options_.until_ns);
+  if (summary_.last_ts_ns != kNoTimeNs && after > summary_.last_ts_ns) engine_.process({}, after);
+  engine_.count_late(std::span(released.late).subspan(at, 1));
+}
+
 void Run::evaluate(const stream::Released& released) {
-  engine_.count_late(released.late);
   const std::span<const abi::Record* const> all(released.records);
   size_t end = all.size();
   while (end > 0 && all[end - 1]->ts_ns > options_.until_ns) --end;
   const size_t step = std::max<size_t>(1, options_.batch_events);
+  size_t late = 0;
   for (size_t begin = 0; begin < end;) {
+    if (late < released.late.size() && all[begin]->ts_ns >= released.late_after_ns[late]) {
+      count_late(released, late++);
+      continue;
+    }
     // A stamp is never split: topology of one stamp holds for all of its events.
     size_t stop = std::min(begin + step, end);
     while (stop < end && all[stop]->ts_ns == all[stop - 1]->ts_ns) ++stop;
+    if (late < released.late.size()) {
+      const auto before = [](const abi::Record* r, int64_t ts_ns) { return r->ts_ns < ts_ns; };
+      const auto next = std::lower_bound(all.begin() + begin, all.begin() + stop,
+                                         released.late_after_ns[late], before);
+      stop = static_cast<size_t>(next - all.begin());
+    }
     const auto slice = all.subspan(begin, stop - begin);
     begin = stop;
     if (summary_.first_ts_ns == kNoTimeNs) summary_.first_ts_ns = slice.front()->ts_ns;
@@ -203,6 +222,7 @@ void Run::evaluate(const stream::Released& released) {
     engine_.process(slice, slice.back()->ts_ns);
     summary_.last_ts_ns = slice.back()->ts_ns;
   }
+  while (late < released.late.size()) count_late(released, late++);
   summary_.events_evaluated += end;
   // The end of the input is no time: nothing is known of what comes after the last event.
   if (released.watermark_ns == INT64_MAX && !options_.complete_input) return;

@@ -25,6 +25,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Why: a calibrated weight of a hundred times the author's is a broken file.
+constexpr double kMultiplierMax = 100;
 constexpr double kUnset = std::numeric_limits<double>::quiet_NaN();
 constexpr int kFormatVersion = 1;
 
@@ -97,6 +99,11 @@ class Reader {
     return it->get<double>();
   }
 
+  void range(const char* key, double value, double lowest, double highest) {
+    if (value >= lowest && value <= highest) return;
+    fail(fmt::format("calibration: {} = {} is not in [{}, {}]", key, value, lowest, highest));
+  }
+
   int64_t time(const Json& root, const char* key) {
     if (!root.contains(key)) return 0;
     const auto t = root[key].is_string() ? parse_rfc3339(root[key].get<std::string>())
@@ -155,7 +162,7 @@ class Reader {
     table(root, "graded", "signal", "extra", signals, 0, kAny, model_.graded_extra);
     table(root, "episode_leaks", "signal", "chance", signals, 0, 1, model_.episode_leak);
     profiles(root, signals);
-    table(root, "synergies", "synergy", "nats", synergy_names(pack_), -kAny, kAny,
+    table(root, "synergies", "synergy", "nats", synergy_names(pack_), -1e3, 1e3,
           model_.synergy_nats);
     class_scales(root);
     if (const auto it = root.find("calibration"); it != root.end() && it->is_object()) {
@@ -166,10 +173,15 @@ class Reader {
       model_.history_multiplier = it->value("history_multiplier", 1.0);
       model_.co_culprit_odds = it->value("co_culprit_odds", 0.0);
       model_.degrading_elsewhere = it->value("degrading_elsewhere", 0.0);
-      if (!(model_.ailing_multiplier >= 0)) fail("calibration: `ailing_multiplier` is negative");
-      if (!(model_.history_multiplier >= 0)) fail("calibration: `history_multiplier` is negative");
-      if (!(model_.temperature > 0)) fail("calibration: `temperature` is not positive");
-      table(*it, "multipliers", "signal", "multiplier", signals, 0, kAny, model_.signal_multiplier);
+      // Why: beyond these no posterior is a number; a fit stays within 0.2 to 5 and a few nats.
+      range("temperature", model_.temperature, 1e-3, 1e3);
+      range("none_shift_nats", model_.none_shift_nats, -1e3, 1e3);
+      range("ailing_multiplier", model_.ailing_multiplier, 0, kMultiplierMax);
+      range("history_multiplier", model_.history_multiplier, 0, kMultiplierMax);
+      range("agreement_multiplier", model_.agreement_multiplier, 0, kMultiplierMax);
+      range("co_culprit_odds", model_.co_culprit_odds, 0, 1e6);
+      range("degrading_elsewhere", model_.degrading_elsewhere, 0, 1);
+      table(*it, "multipliers", "signal", "multiplier", signals, 0, kMultiplierMax, model_.signal_multiplier);
     }
     if (const auto it = root.find("levels"); it != root.end() && it->is_object()) {
       model_.levels = levels(*it, "levels");
@@ -187,6 +199,9 @@ class Reader {
       const auto shares = entry.value("shares", std::vector<double>());
       if (shares.size() != abi::kLeadBins) {
         return fail(fmt::format("lead_profiles: {} needs {} shares", *at, abi::kLeadBins));
+      }
+      if (std::any_of(shares.begin(), shares.end(), [](double x) { return !(x >= 0 && x <= 1); })) {
+        return fail(fmt::format("lead_profiles: {}: a share is not in [0, 1]", *at));
       }
       std::copy(shares.begin(), shares.end(),
                 model_.graded_profile[static_cast<size_t>(at - signals.begin())].begin());

@@ -109,6 +109,8 @@ class Reorder::Impl {
     out.late.clear();
     out.late.assign(late_.begin(), late_.end());
     late_.clear();
+    out.late_after_ns.swap(late_after_ns_);
+    late_after_ns_.clear();
   }
 
   void retire_slabs() {
@@ -204,6 +206,7 @@ class Reorder::Impl {
     reject(Reject::kLate);
     record->flags |= abi::kRecordLate;
     late_.push_back(record);
+    late_after_ns_.push_back(watermark_ns_ - delay_ns_);  // what is staged is not out yet
   }
 
   /// Moves all entries before a time into total order.
@@ -303,6 +306,7 @@ class Reorder::Impl {
   std::vector<abi::Record*> ready_;  // of this call, in total order
   std::deque<abi::Record*> staged_;  // in total order, waiting for their repeats
   std::vector<abi::Record*> late_;
+  std::vector<int64_t> late_after_ns_;  // parallel
 
   LiveSlab batch_;              // that push() is working on
   SymbolId input_ = kNoSymbol;  // its input

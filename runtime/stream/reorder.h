@@ -37,6 +37,9 @@ struct ReorderOptions {
 struct Released {
   std::vector<const abi::Record*> records;  // in total order, Record::order set
   std::vector<const abi::Record*> late;     // dropped from rules
+  /// When `late[i]` came, exactly what is older than this had been released. So late
+  /// events have a place among the records that does not depend on batching.
+  std::vector<int64_t> late_after_ns;
   int64_t watermark_ns = INT64_MIN;         // time is complete up to here (inclusive)
 };
 
