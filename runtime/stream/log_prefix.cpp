@@ -272,6 +272,8 @@ void skip_facility(Reader& reader, LogPrefix& out) {
 
 /// "10.0.0.1: kern: warning: [2026-04-22T21:25:20.458998481Z]: " of Talos.
 bool read_talos(Reader& reader, LogPrefix& out) {
+  const size_t space = reader.text.find(' ');  // the first word is the node's address
+  if (space == std::string_view::npos || space == 0 || reader.text[space - 1] != ':') return false;
   const size_t at = reader.text.substr(0, 96).find(": [2");
   if (at == std::string_view::npos) return false;
   const std::string_view head = reader.text.substr(0, at);
