@@ -1,5 +1,6 @@
 // Expressions: literals, the dispatch over forms, constants for clauses.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "compiler/sema/phases.h"
@@ -21,7 +22,63 @@ NodePtr as_literal(const NodePtr& node, bool bare) {
   return n;
 }
 
-NodePtr check_number(State& s, const Expr& e) {
+/// "min" -> "m": how people write the units of durations elsewhere. Empty: none of these.
+std::string_view duration_unit(std::string_view word) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kWords = {{
+      {"msec", "ms"},
+      {"millis", "ms"},
+      {"sec", "s"},
+      {"secs", "s"},
+      {"second", "s"},
+      {"seconds", "s"},
+      {"min", "m"},
+      {"mins", "m"},
+      {"minute", "m"},
+      {"minutes", "m"},
+      {"hr", "h"},
+      {"hrs", "h"},
+      {"hour", "h"},
+      {"hours", "h"},
+      {"day", "d"},
+      {"days", "d"},
+      {"week", "w"},
+      {"weeks", "w"},
+  }};
+  for (const auto& [written, meant] : kWords) {
+    if (written == word) return meant;
+  }
+  return {};
+}
+
+/// The words for what is wanted here; all of them where nothing certain is.
+std::vector<std::string> unit_candidates(const Type* expected) {
+  if (expected != nullptr && expected->scalar == Scalar::kDuration) {
+    return {"ns", "us", "ms", "s", "m", "h", "d", "w"};
+  }
+  std::vector<std::string> words = unit_words();
+  if (expected != nullptr && expected->scalar == Scalar::kQuantity) {
+    std::erase_if(words, [&](const std::string& word) {
+      const auto unit = parse_unit(word);
+      return !unit || unit->type.scalar != Scalar::kQuantity || unit->type.unit != expected->unit;
+    });
+  }
+  return words;
+}
+
+void report_unit(State& s, const Expr& e, const Type* expected) {
+  auto& d = s.report(Id::kUnitMismatch, e.span, "no unit '" + e.unit_text + "'");
+  std::string meant(duration_unit(e.unit_text));
+  if (meant.empty()) {
+    meant = diag::did_you_mean(e.unit_text, unit_candidates(expected)).value_or("");
+  }
+  if (!meant.empty()) {
+    d.help = "did you mean '" + meant + "'?";
+  } else if (expected != nullptr && expected->scalar == Scalar::kDuration) {
+    d.help = "durations are written like 30s, 10m, 1h30m or 3d";
+  }
+}
+
+NodePtr check_number(State& s, const Expr& e, const Type* expected) {
   const bool integer = e.kind == ExprKind::kInt;
   if (e.unit_text.empty()) {
     return as_literal(integer ? const_i64(e.int_value, int_type(), e.span)
@@ -30,8 +87,7 @@ NodePtr check_number(State& s, const Expr& e) {
   }
   const auto unit = parse_unit(e.unit_text);
   if (!unit) {
-    auto& d = s.report(Id::kUnitMismatch, e.span, "no unit '" + e.unit_text + "'");
-    suggest(d, e.unit_text, unit_words(), e.span);
+    report_unit(s, e, expected);
     return poison(e.span);
   }
   const double value = integer ? static_cast<double>(e.int_value) : e.real_value;
@@ -82,8 +138,7 @@ NodePtr map_value(State& s, const Env& env, const ListInfo& map, const Expr& e) 
 /// The map that `name[..]` reads, when the name is one.
 std::optional<uint32_t> map_named(State& s, const Env& env, const Expr& name) {
   if (name.kind != ExprKind::kName || !find(s, s.list_names, env.pack, name.text)) return {};
-  const auto index =
-      resolve(s, s.list_names, env.pack, {name.text, name.span}, Id::kUnknownList);
+  const auto index = resolve(s, s.list_names, env.pack, {name.text, name.span}, Id::kUnknownList);
   return index && s.lists[*index].is_map ? index : std::nullopt;
 }
 
@@ -182,7 +237,7 @@ NodePtr check_expr(State& s, const Env& env, const Expr& e, const Type* expected
   switch (e.kind) {
     case ExprKind::kInt:
     case ExprKind::kReal:
-      return check_number(s, e);
+      return check_number(s, e, expected);
     case ExprKind::kDuration:
       return as_literal(const_i64(e.int_value, duration_type(), e.span), false);
     case ExprKind::kString:
@@ -256,18 +311,19 @@ NodePtr check_predicate(State& s, const Env& env, const Expr& e) {
 
 namespace {
 
-NodePtr constant_node(State& s, PackIndex pack, const Expr& e) {
+NodePtr constant_node(State& s, PackIndex pack, const Expr& e, const Type* expected = nullptr) {
   Env env;
   env.pack = pack;
   env.constant_only = true;
-  return check_expr(s, env, e);
+  return check_expr(s, env, e, expected);
 }
 
 }  // namespace
 
 std::optional<int64_t> constant_duration(State& s, PackIndex pack, const Expr& e, const char* what,
                                          bool allow_negative) {
-  const NodePtr node = constant_node(s, pack, e);
+  const Type wanted = duration_type();
+  const NodePtr node = constant_node(s, pack, e, &wanted);
   if (is_error(node)) return std::nullopt;
   const auto v = constant_i64(node);
   const bool zero = v && *v == 0;

@@ -37,20 +37,23 @@ bool only_profiles(const ast::Module& module) {
          });
 }
 
+bool has_overlay(const ast::Module& module) {
+  return std::any_of(module.decls.begin(), module.decls.end(), [](const ast::Decl& d) {
+    return std::holds_alternative<ast::OverlayDecl>(d.node);
+  });
+}
+
 /// A site's own words about packs that it did not write: they need no head of their own.
-bool only_overlays(const ast::Module& module) {
-  bool overlay = false;
-  for (const ast::Decl& d : module.decls) {
-    overlay = overlay || std::holds_alternative<ast::OverlayDecl>(d.node);
-    const bool site = std::holds_alternative<ast::OverlayDecl>(d.node) ||
-                      std::holds_alternative<ast::TestDecl>(d.node) ||
-                      std::holds_alternative<ast::SuppressDecl>(d.node) ||
-                      std::holds_alternative<ast::MaintenanceDecl>(d.node) ||
-                      std::holds_alternative<ast::BaselineDecl>(d.node) ||
-                      std::holds_alternative<ast::VerdictRuleDecl>(d.node);
-    if (!site) return false;
-  }
-  return overlay;
+bool only_site_words(const ast::Module& module) {
+  return !module.decls.empty() &&
+         std::all_of(module.decls.begin(), module.decls.end(), [](const ast::Decl& d) {
+           return std::holds_alternative<ast::OverlayDecl>(d.node) ||
+                  std::holds_alternative<ast::TestDecl>(d.node) ||
+                  std::holds_alternative<ast::SuppressDecl>(d.node) ||
+                  std::holds_alternative<ast::MaintenanceDecl>(d.node) ||
+                  std::holds_alternative<ast::BaselineDecl>(d.node) ||
+                  std::holds_alternative<ast::VerdictRuleDecl>(d.node);
+         });
 }
 
 struct Version {
@@ -171,7 +174,7 @@ void Grouping::add_headless() {
     if (!owner && (below_hwprofiles(file) || only_profiles(modules[m]))) {
       owner = implicit_pack("hw");
     }
-    if (!owner && only_overlays(modules[m])) owner = implicit_pack(kOverlayPack);
+    if (!owner && only_site_words(modules[m])) owner = implicit_pack(kOverlayPack);
     // A file that did not parse has its own diagnostics; an empty one must not pass for a pack.
     if (!owner && modules[m].decls.empty() && sink.has_errors()) continue;
     if (!owner) {
@@ -286,11 +289,19 @@ void Grouping::add_import(PackIndex importer, PackIndex target, source::Span spa
   if (!there && importer != target) imports.push_back({target, "", {}, span});
 }
 
-/// The implicit pack of overlays sees what the packs see that it is about.
+/// The implicit pack of overlays sees what the packs see that it is about. A file without an
+/// overlay names no target: it sees every pack.
 void Grouping::import_overlay_targets() {
   const auto own = by_name.find(kOverlayPack);
   if (own == by_name.end() || out.packs[own->second].head != nullptr) return;
   for (const uint32_t m : out.packs[own->second].modules) {
+    if (!has_overlay(modules[m])) {
+      const source::Span top{modules[m].file, 0, 0};
+      for (PackIndex p = kBuiltinPack + 1; p < out.packs.size(); ++p) {
+        add_import(own->second, p, top);
+      }
+      continue;
+    }
     for (const ast::Decl& d : modules[m].decls) {
       const auto* overlay = std::get_if<ast::OverlayDecl>(&d.node);
       const auto target = overlay ? by_name.find(overlay->target.text) : by_name.end();
