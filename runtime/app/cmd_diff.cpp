@@ -216,12 +216,19 @@ void print_json(const Difference& d) {
 
 // ---------------------------------------------------------------- the command
 
+std::vector<std::string> profiles_near(const DiffFlags& flags, const std::string& path) {
+  std::vector<std::string> packs = {path};
+  packs.insert(packs.end(), flags.with.begin(), flags.with.end());
+  return default_profiles(packs);
+}
+
 Loaded load_side(const DiffFlags& flags, const std::string& path,
+                 const std::vector<std::string>& profiles,
                  const std::shared_ptr<SymbolTable>& symbols, const CommonFlags& common) {
   LoadRequest request;
   request.packs = {path};
   request.packs.insert(request.packs.end(), flags.with.begin(), flags.with.end());
-  request.profiles = flags.profiles;
+  request.profiles = profiles;
   request.include_tests = true;
   request.backend = flags.backend;
   request.symbols = symbols;
@@ -236,9 +243,13 @@ int run(const DiffFlags& flags, CommonFlags common) {
   }
   if (form == "md") common.format = "text";  // of diagnostics
   const auto symbols = std::make_shared<SymbolTable>();
-  const Loaded before = load_side(flags, flags.before, symbols, common);
+  // Both sides with the same profiles: those near B, which shall take the place of A. Otherwise a
+  // copy of A outside of the repository would seem to lack them all.
+  std::vector<std::string> profiles = flags.profiles;
+  if (profiles.empty()) profiles = profiles_near(flags, flags.after);
+  const Loaded before = load_side(flags, flags.before, profiles, symbols, common);
   if (before.exit_code != kOk) return before.exit_code;
-  const Loaded after = load_side(flags, flags.after, symbols, common);
+  const Loaded after = load_side(flags, flags.after, profiles, symbols, common);
   if (after.exit_code != kOk) return after.exit_code;
   const compiler::Compilation& a = *before.compilation;
   const compiler::Compilation& b = *after.compilation;
@@ -272,7 +283,7 @@ Command add_diff(CLI::App& app, const CommonFlags& common) {
   sub->add_option("B", flags->after, "the same, as it shall be")->required();
   sub->add_option("--with", flags->with, "packs that both sides load: what A and B import");
   sub->add_option("--profiles", flags->profiles,
-                  "hardware profiles of both (default: hwprofiles/ near each)");
+                  "hardware profiles of both (default: hwprofiles/ near B)");
   sub->add_option("--events", flags->replay.events, "NDJSON to replay through both");
   sub->add_option("--inventory", flags->replay.inventories, "inventory for the replay");
   sub->add_flag("--all", flags->all, "also list the state that nothing happens to");

@@ -128,16 +128,6 @@ Result<engine::PipelineOptions> run_options(const RunFlags& flags, const abi::Co
   return options;
 }
 
-std::string rejects_text(const stream::IngestCounters& counters) {
-  std::string text;
-  for (size_t i = 0; i < counters.rejected.size(); ++i) {
-    if (counters.rejected[i] == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counters.rejected[i],
-                        stream::to_text(static_cast<stream::Reject>(i)));
-  }
-  return text;
-}
-
 /// What was assumed, each once: a hundred logs without a zone are one line, not a hundred.
 void print_notices(const std::vector<std::string>& notices, const CommonFlags& common) {
   std::map<std::string, std::pair<std::string, size_t>> by_text;  // text -> first file, count

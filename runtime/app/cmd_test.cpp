@@ -155,8 +155,9 @@ int run(TestFlags flags, CommonFlags common) {
   if (common.format != "json") {
     const double s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-    fmt::print("{} tests, {} passed, {} failed, {} expectations, {:.2f} s ({})\n", outcomes.size(),
-               passed, outcomes.size() - passed, expectations, s, flags.load.backend);
+    fmt::print("{} test{}, {} passed, {} failed, {} expectations, {:.2f} s ({})\n", outcomes.size(),
+               outcomes.size() == 1 ? "" : "s", passed, outcomes.size() - passed, expectations, s,
+               flags.load.backend);
   }
   if (coverage) fmt::print("{}", common.format == "json" ? coverage->json() : coverage->text());
   return passed == outcomes.size() ? kOk : kFindings;

@@ -94,6 +94,16 @@ Result<engine::PipelineOptions> pipeline_options(const InputFlags& flags) {
   return o;
 }
 
+std::string rejects_text(const stream::IngestCounters& counters) {
+  std::string text;
+  for (size_t i = 0; i < counters.rejected.size(); ++i) {
+    if (counters.rejected[i] == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", counters.rejected[i],
+                        stream::to_text(static_cast<stream::Reject>(i)));
+  }
+  return text;
+}
+
 void ProgressBar::show(const engine::Progress& progress) {
   const auto now = Clock::now();
   if (!on_ || now - last_ < std::chrono::milliseconds(200)) return;

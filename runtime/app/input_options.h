@@ -37,6 +37,9 @@ Status check_files(const InputFlags& flags, const std::vector<std::string>& outp
 
 Result<engine::PipelineOptions> pipeline_options(const InputFlags& flags);
 
+/// "271 late, 2 no time": the lines that were left out, by reason.
+std::string rejects_text(const stream::IngestCounters& counters);
+
 /// A bar on stderr for input that takes longer than a moment.
 class ProgressBar {
  public:

@@ -11,11 +11,9 @@
 #include "runtime/engine/engine_version.h"
 
 namespace reflex::app {
-namespace {
 
 namespace fs = std::filesystem;
 
-/// `hwprofiles` beside the packs or up to three levels above them, or in the current folder.
 std::vector<std::string> default_profiles(const std::vector<std::string>& packs) {
   std::error_code ignored;
   for (const auto& pack : packs) {
@@ -36,8 +34,6 @@ std::vector<std::string> default_profiles(const std::vector<std::string>& packs)
   }
   return {};
 }
-
-}  // namespace
 
 bool CommonFlags::color_on(int fd) const {
   if (color == "always") return true;

@@ -26,6 +26,10 @@ struct Loaded {
   int exit_code = kOk;                                 // of the load: 0, 2 or 3
 };
 
+/// `hwprofiles` beside the packs or up to three levels above them; empty when there is none, or
+/// when it is given among the packs.
+std::vector<std::string> default_profiles(const std::vector<std::string>& packs);
+
 /// Compiles; prints errors of the environment, and diagnostics when the request says so.
 Loaded load_packs(const LoadRequest& request, const CommonFlags& common);
 

@@ -10,11 +10,29 @@
 #include <vector>
 // Only the version macro; no LLVM code is used outside compiler/backend/jit.
 
+#include "compiler/diag/diagnostic.h"
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
 #include "runtime/engine/engine_version.h"
 
 namespace {
+
+/// What to say of a word that is no command: CLI11 only says that one is required. Empty: it is
+/// another error.
+std::string unknown_command(const CLI::App& app, const CLI::ParseError& error) {
+  const auto words = app.remaining();
+  if (error.get_exit_code() == 0 || !app.get_subcommands().empty() || words.empty() ||
+      words.front().starts_with('-')) {
+    return {};
+  }
+  std::vector<std::string> names;
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(sub->get_name());
+  }
+  const auto near = reflex::diag::did_you_mean(words.front(), names);
+  return fmt::format("there is no command '{}'{}", words.front(),
+                     near ? fmt::format("; did you mean '{}'?", *near) : "; see reflex --help");
+}
 
 int run(int argc, char** argv) {
   using namespace reflex::app;
@@ -46,6 +64,10 @@ int run(int argc, char** argv) {
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::ParseError& error) {
+    if (const auto wrong = unknown_command(app, error); !wrong.empty()) {
+      print_error(common, wrong);
+      return kUsage;
+    }
     const int code = app.exit(error);
     return code == 0 ? kOk : kUsage;
   }

@@ -233,6 +233,12 @@ void compare_classes(const abi::CompiledPack& before, const abi::CompiledPack& a
   }
 }
 
+/// The implicit packs have no version.
+std::vector<std::string> version_line(char sign, const std::string& version) {
+  if (version.empty()) return {};
+  return {std::string(1, sign) + " " + version};
+}
+
 void compare_packs(const abi::CompiledPack& before, const abi::CompiledPack& after,
                    std::vector<PackChange>& out) {
   std::map<std::string, std::string> versions;
@@ -240,7 +246,7 @@ void compare_packs(const abi::CompiledPack& before, const abi::CompiledPack& aft
   for (const auto& p : after.packs) {
     const auto found = versions.find(p.name);
     if (found == versions.end()) {
-      out.push_back({How::kAdded, "pack", p.name, {"+ " + p.version}, ""});
+      out.push_back({How::kAdded, "pack", p.name, version_line('+', p.version), ""});
     } else {
       if (found->second != p.version) {
         out.push_back(
@@ -250,7 +256,7 @@ void compare_packs(const abi::CompiledPack& before, const abi::CompiledPack& aft
     }
   }
   for (const auto& [name, version] : versions) {
-    out.push_back({How::kRemoved, "pack", name, {"- " + version}, ""});
+    out.push_back({How::kRemoved, "pack", name, version_line('-', version), ""});
   }
   const auto settings = [](const abi::CompiledPack& p) {
     return fmt::format(

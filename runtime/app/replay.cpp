@@ -143,8 +143,8 @@ Result<std::vector<backtest::Case>> History::replay(const ReplayRequest& request
   print_note(common_, fmt::format("{}: {} events, {} incidents, {:.1f} s", request.what,
                                   summary.value().events_evaluated, engine->incidents_opened(),
                                   std::chrono::duration<double>(Clock::now() - began).count()));
-  if (const auto bad = summary.value().counters.rejected_total(); bad > 0) {
-    print_note(common_, fmt::format("{} lines rejected", bad));
+  if (const auto& counters = summary.value().counters; counters.rejected_total() > 0) {
+    print_note(common_, "rejected: " + rejects_text(counters));
   }
   if (engine->incidents_opened() == 0) {
     return Error{

@@ -101,6 +101,24 @@ std::set<abi::ParamId> params_of(const abi::CompiledPack& pack, const ir::Functi
   return params;
 }
 
+/// Names of the profile parameters that packs with tests declare.
+std::set<std::string> params_of_tested_packs(const compiler::Compilation& compilation) {
+  std::set<std::string> tested;
+  for (const auto& [module, decl] : compilation.tests) {
+    tested.insert(compilation.module_packs[module]);
+  }
+  std::set<std::string> names;
+  for (size_t m = 0; m < compilation.modules.size(); ++m) {
+    if (!tested.contains(compilation.module_packs[m])) continue;
+    for (const ast::Decl& d : compilation.modules[m].decls) {
+      const auto* profile = std::get_if<ast::ProfileDecl>(&d.node);
+      if (profile == nullptr) continue;
+      for (const auto& param : profile->params) names.insert(param.name.text);
+    }
+  }
+  return names;
+}
+
 std::string owner_text(const abi::CompiledPack& pack, const abi::LeafOwner& owner,
                        abi::SourceRef& where) {
   const bool feature =
@@ -187,8 +205,13 @@ TestCoverage::Part TestCoverage::parameters() const {
       if (counts.said_true + counts.said_other > 0) evaluated.insert(p);
     }
   }
-  Part part{"profile parameters", pack_->params.size(), {}};
+  // What no expression reads counts only when a tested pack declares it: bundled profiles hold
+  // parameters for packs that are not here.
+  const auto own = params_of_tested_packs(compilation_);
+  Part part{"profile parameters", 0, {}};
   for (abi::ParamId p = 0; p < pack_->params.size(); ++p) {
+    if (!read.contains(p) && !own.contains(pack_->params[p].name)) continue;
+    ++part.total;
     if (evaluated.contains(p)) continue;
     part.missing.push_back("profile." + pack_->params[p].name +
                            (read.contains(p) ? " was never read" : " is read by no expression"));

@@ -435,7 +435,14 @@ std::string timeline(const abi::CompiledPack& pack, const Observed& observed,
     text += fmt::format("    {} trigger(s) on nodes without a job\n", observed.unplaced);
   }
   for (const auto& v : observed.verdicts) {
-    if (v.final_revision) text += explain::to_text(v, false);
+    if (!v.final_revision) continue;
+    abi::Verdict shown_verdict = v;
+    // Why: what a test is about is among the first; the rest only repeats it for other nodes.
+    constexpr size_t kHypothesesShown = 3;
+    if (shown_verdict.hypotheses.size() > kHypothesesShown) {
+      shown_verdict.hypotheses.resize(kHypothesesShown);
+    }
+    text += explain::to_text(shown_verdict, false);
   }
   return text;
 }

@@ -22,8 +22,8 @@ std::vector<abi::SignalId> signals_named(const abi::CompiledPack& pack, const st
 }  // namespace
 
 int why_not(const WhyNotFlags& flags, const CommonFlags& common) {
-  if (flags.load.packs.empty() || flags.events.empty()) {
-    print_error(common, "--why-not runs the packs again: give --pack and --events");
+  if (flags.input.load.packs.empty() || (flags.input.events.empty() && flags.input.logs.empty())) {
+    print_error(common, "--why-not runs the packs again: give --pack and --events or --log");
     return kUsage;
   }
   int64_t at_ns = INT64_MAX;
@@ -35,7 +35,7 @@ int why_not(const WhyNotFlags& flags, const CommonFlags& common) {
     }
     at_ns = t->ns;
   }
-  LoadRequest load = flags.load;
+  LoadRequest load = flags.input.load;
   load.backend = "interp";  // the recording backend is the interpreter
   const Loaded loaded = load_packs(load, common);
   if (loaded.exit_code != kOk) return loaded.exit_code;

@@ -11,17 +11,20 @@
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/app/commands.h"
+#include "runtime/app/input_options.h"
 #include "runtime/app/load_packs.h"
 
 namespace reflex::app {
 
 struct WhyNotFlags {
-  LoadRequest load;
-  std::vector<std::string> events;
-  std::vector<std::string> inventories;
-  std::string subject;  // a node or a signal
-  std::string on;       // a node: only there (signals)
-  std::string at;       // RFC 3339; default: the end of the input
+  InputFlags input;  // as of `run`
+  std::string model;
+  std::string history;
+  std::string subject;   // a node or a signal
+  std::string on;        // a node: only there (signals)
+  std::string incident;  // a node: of this incident; empty: the last one of a job that it was in
+  std::string job;       // that incident's
+  std::string at;        // RFC 3339; default: the end of the input
 };
 
 int why_not(const WhyNotFlags& flags, const CommonFlags& common);

@@ -13,6 +13,7 @@
 #include "runtime/explain/escape.h"
 #include "runtime/explain/story.h"
 #include "runtime/explain/verdict_words.h"
+#include "runtime/learn/model_file.h"
 
 namespace reflex::app {
 namespace {
@@ -25,6 +26,7 @@ constexpr size_t kContributionsMax = 8;
 struct Seen {
   std::optional<abi::Verdict> verdict;
   std::deque<std::string> firings;  // on the node, the last ones
+  bool incident = false;            // the one that was asked for was opened
   bool known = false;               // the node is in the topology or fired
 };
 
@@ -104,16 +106,46 @@ void print_answer(const Seen& seen, const std::string& node) {
   }
 }
 
+/// The learned model and the history that the verdicts in question were made with.
+Status add_knowledge(const WhyNotFlags& flags, const abi::CompiledPack& pack,
+                     const CommonFlags& common, engine::EngineOptions& options) {
+  if (!flags.model.empty()) {
+    auto model = learn::load_model(flags.model, pack);
+    if (!model.ok()) return model.error();
+    options.model = std::make_shared<const abi::Model>(std::move(model).value());
+  }
+  auto known = load_history(flags.history, common);
+  if (!known.ok()) return known.error();
+  options.known = std::move(known).value();
+  return ok_status();
+}
+
+std::string why_no_answer(const WhyNotFlags& flags, const Seen& seen) {
+  if (flags.incident.empty()) return "no incident opened on a job that it was in";
+  if (seen.incident) {
+    return fmt::format("it is not in job {} of incident {}", explain::printable(flags.job),
+                       explain::printable(flags.incident));
+  }
+  return fmt::format("these packs and events opened no incident {} on job {}",
+                     explain::printable(flags.incident), explain::printable(flags.job));
+}
+
 }  // namespace
 
 int why_not_node(const WhyNotFlags& flags, int64_t at_ns, const compiler::Compilation& compilation,
                  const CommonFlags& common) {
+  const auto fail = [&](const Error& error) {
+    print_error(common, error.message);
+    return error.exit_code;
+  };
   const auto& pack = compilation.pack;
   const SymbolId node = pack->symbols->intern(flags.subject);
   Seen seen;
   engine::Engine* running = nullptr;
   engine::EngineSinks sinks;
   sinks.verdict = [&](abi::Verdict&& v) {
+    if (!flags.incident.empty() && (v.incident != flags.incident || v.job != flags.job)) return;
+    seen.incident = true;
     const auto& nodes = running->topology().nodes_of(pack->symbols->intern(v.job), v.opened_ns);
     if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) return;
     // An incident that was still open at --at is shown as it stood.
@@ -130,27 +162,20 @@ int why_not_node(const WhyNotFlags& flags, int64_t at_ns, const compiler::Compil
   };
   engine::EngineOptions options;
   options.hypotheses_max = kAllHypotheses;
+  if (auto status = add_knowledge(flags, *pack, common, options); !status.ok())
+    return fail(status.error());
   auto created = engine::Engine::create(pack, options, std::move(sinks));
-  if (!created.ok()) {
-    print_error(common, created.error().message);
-    return created.error().exit_code;
-  }
+  if (!created.ok()) return fail(created.error());
   running = created.value().get();
-  for (const auto& path : flags.inventories) {
+  for (const auto& path : flags.input.inventories) {
     auto summary = engine::load_inventory(path, *pack->symbols, running->topology());
-    if (!summary.ok()) {
-      print_error(common, summary.error().message);
-      return summary.error().exit_code;
-    }
+    if (!summary.ok()) return fail(summary.error());
   }
-  engine::PipelineOptions pipeline;
-  pipeline.events = flags.events;
-  pipeline.until_ns = at_ns;
-  auto summary = engine::run_pipeline(pack, *running, pipeline, {});
-  if (!summary.ok()) {
-    print_error(common, summary.error().message);
-    return summary.error().exit_code;
-  }
+  auto pipeline = pipeline_options(flags.input);
+  if (!pipeline.ok()) return fail(pipeline.error());
+  pipeline.value().until_ns = at_ns;
+  auto summary = engine::run_pipeline(pack, *running, pipeline.value(), {});
+  if (!summary.ok()) return fail(summary.error());
   const auto all = running->topology().nodes();
   seen.known = seen.known || seen.verdict || std::find(all.begin(), all.end(), node) != all.end();
   if (!seen.known) {
@@ -162,7 +187,7 @@ int why_not_node(const WhyNotFlags& flags, int64_t at_ns, const compiler::Compil
   if (seen.verdict) {
     print_answer(seen, name);
   } else {
-    fmt::print("{} is not named: no incident opened on a job that it was in{}\n", name,
+    fmt::print("{} is not named: {}{}\n", name, why_no_answer(flags, seen),
                at_ns == INT64_MAX ? "" : " up to that time");
   }
   fmt::print("{}\n", seen.firings.empty() ? "No signal fired on it at all."

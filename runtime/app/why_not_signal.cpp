@@ -50,14 +50,14 @@ int why_not_signal(const WhyNotFlags& flags, int64_t at_ns, abi::SignalId signal
   auto created = engine::Engine::create(pack.value(), options, std::move(sinks));
   if (!created.ok()) return fail(created.error());
   engine::Engine& running = *created.value();
-  for (const auto& path : flags.inventories) {
+  for (const auto& path : flags.input.inventories) {
     auto summary = engine::load_inventory(path, *pack.value()->symbols, running.topology());
     if (!summary.ok()) return fail(summary.error());
   }
-  engine::PipelineOptions pipeline;
-  pipeline.events = flags.events;
-  pipeline.until_ns = at_ns;
-  auto summary = engine::run_pipeline(pack.value(), running, pipeline, {});
+  auto pipeline = pipeline_options(flags.input);
+  if (!pipeline.ok()) return fail(pipeline.error());
+  pipeline.value().until_ns = at_ns;
+  auto summary = engine::run_pipeline(pack.value(), running, pipeline.value(), {});
   if (!summary.ok()) return fail(summary.error());
 
   const auto& plan = pack.value()->signals[signal];

@@ -67,12 +67,21 @@ std::string or_dash(double value) {
   return std::isnan(value) ? std::string("-") : fmt::format("{:.3f}", value);
 }
 
+/// "-" where no incident has a culprit: nothing was there to be found, so nothing was missed.
+std::string if_culprits(const Scores& s, double value) {
+  return s.with_culprit == 0 ? std::string("-") : or_dash(value);
+}
+
+std::string f1_text(const Scores& s) {
+  if (s.with_culprit == 0) return "-";
+  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", s.f1, s.f1_low, s.f1_high);
+}
+
 std::string row(const std::string& name, const Scores& s, double ece) {
-  return fmt::format(
-      "| {} | {} | {:.3f} | {:.3f} | {:.3f} [{:.3f}, {:.3f}] | {:.3f} | {:.3f} | "
-      "{:.3f} | {} | {:.3f} | {} |\n",
-      name, s.incidents, s.precision, s.recall, s.f1, s.f1_low, s.f1_high, s.exact, s.ac1, s.ac3,
-      or_dash(s.none_accuracy), s.needless_evictions, or_dash(ece));
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {:.3f} | {} |\n", name,
+                     s.incidents, if_culprits(s, s.precision), if_culprits(s, s.recall), f1_text(s),
+                     or_dash(s.exact), if_culprits(s, s.ac1), if_culprits(s, s.ac3),
+                     or_dash(s.none_accuracy), s.needless_evictions, or_dash(ece));
 }
 
 constexpr const char* kRowHead =
@@ -186,10 +195,11 @@ std::string to_text(const Report& r) {
   std::string out = r.title + "\n";
   const auto line = [&](const std::string& name, const Scores& s, double ece) {
     out += fmt::format(
-        "{:<28} {:>6}  P {:.3f}  R {:.3f}  F1 {:.3f} [{:.3f}, {:.3f}]  exact {:.3f}  "
-        "AC@1 {:.3f}  AC@3 {:.3f}  none {:<5}  ECE {}\n",
-        name, s.incidents, s.precision, s.recall, s.f1, s.f1_low, s.f1_high, s.exact, s.ac1, s.ac3,
-        or_dash(s.none_accuracy), or_dash(ece));
+        "{:<28} {:>6}  P {:<5}  R {:<5}  F1 {:<20}  exact {:<5}  AC@1 {:<5}  AC@3 {:<5}  "
+        "none {:<5}  ECE {}\n",
+        name, s.incidents, if_culprits(s, s.precision), if_culprits(s, s.recall), f1_text(s),
+        or_dash(s.exact), if_culprits(s, s.ac1), if_culprits(s, s.ac3), or_dash(s.none_accuracy),
+        or_dash(ece));
   };
   line("all", r.metrics.all, r.metrics.reliability.ece);
   for (const auto& s : r.metrics.strata) line(s.group + " " + s.name, s.scores, s.ece);

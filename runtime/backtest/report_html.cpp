@@ -23,12 +23,18 @@ std::string or_dash(double value) {
   return std::isnan(value) ? std::string("-") : fmt::format("{:.3f}", value);
 }
 
+/// Without an incident that has a culprit nothing was there to be found: a dash, not a zero.
 std::string scores_row(const std::string& name, const Scores& s, double ece) {
+  const auto found = [&](double value) {
+    return s.with_culprit == 0 ? std::string("-") : or_dash(value);
+  };
+  const std::string interval =
+      s.with_culprit == 0 ? "-" : fmt::format("{:.3f}-{:.3f}", s.f1_low, s.f1_high);
   return fmt::format(
-      "<tr><td>{}</td><td>{}</td><td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}-{:.3f}"
-      "</td><td>{:.3f}</td><td>{:.3f}</td><td>{:.3f}</td><td>{}</td><td>{}</td></tr>\n",
-      explain::html(name), s.incidents, s.precision, s.recall, s.f1, s.f1_low, s.f1_high, s.exact,
-      s.ac1, s.ac3, or_dash(s.none_accuracy), or_dash(ece));
+      "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+      "<td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+      explain::html(name), s.incidents, found(s.precision), found(s.recall), found(s.f1), interval,
+      or_dash(s.exact), found(s.ac1), found(s.ac3), or_dash(s.none_accuracy), or_dash(ece));
 }
 
 constexpr const char* kHead =

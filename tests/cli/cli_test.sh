@@ -90,6 +90,7 @@ expect "explain in full" 0 'double_bit.*p 0.9 leak' "$reflex" explain verdicts.n
 expect "explain as a page" 0 'n2 is the faulty node' "$reflex" explain verdicts.ndjson --as html
 expect "a page is one verdict" 3 'one page of one verdict' "$reflex" explain verdicts.ndjson \
   --as html --all
+expect "a misspelt command" 3 "no command 'explan'; did you mean 'explain'" "$reflex" explan
 expect "explain without anything" 3 'why-not' "$reflex" explain
 
 # ---- why not
@@ -97,13 +98,20 @@ expect "explain without anything" 3 'why-not' "$reflex" explain
 why() { expect "$1" "$2" "$3" "$reflex" explain --why-not "$4" --pack mini --events trace.ndjson "${@:5}"; }
 why "why not a node" 0 'n4 is not named' n4
 why "why not shows the winner" 0 'gpu_memory on n2/3' n4
+expect "why not, of the incident asked for" 0 'n4 is not named' \
+  "$reflex" explain verdicts.ndjson j1 --why-not n4 --pack mini --events trace.ndjson
+expect "why not, no such incident" 3 "no verdict, incident or job 'inc-9'" \
+  "$reflex" explain verdicts.ndjson inc-9 --why-not n4 --pack mini --events trace.ndjson
+sed 's/"incident":"[^"]*"/"incident":"inc-77777"/' verdicts.ndjson >other.ndjson
+expect "why not, an incident of another stream" 0 'opened no incident inc-77777' \
+  "$reflex" explain other.ndjson --why-not n4 --pack mini --events trace.ndjson
 why "why not a node that is named" 0 'n2 is named: confirmed' n2
 why "why not a node before the incident" 0 'no incident opened' n4 --at 2026-03-01T12:05:00Z
 why "why not a signal, the predicate" 0 'e.code|code (==|in).*48.*false .code = 13' double_bit --on n4
 why "why not a signal that fired" 0 'double_bit fired 1 times on n2' double_bit --on n2
 why "why not something unknown" 3 'neither a signal .* nor a node' n99
 why "why not at no time" 3 'RFC 3339' n4 --at noon
-expect "why not without events" 3 'give --pack and --events' "$reflex" explain --why-not n4 --pack mini
+expect "why not without events" 3 'give --pack and --events or --log' "$reflex" explain --why-not n4 --pack mini
 
 pack near <<'RFX'
 pack t.near 1.0.0 requires engine >= 1.0 dsl 1
@@ -432,7 +440,7 @@ expect "with the value under each part" 1 'code in \{48, 63\}: false \(code = 31
 expect "the count and its limit" 1 'at most 2 within 10m on n1/3 at 1m10s; it fires when the count is >= 3' \
   "$reflex" test failing
 expect "the near miss" 1 '1 of 2 steps on n1, given up at' "$reflex" test failing
-expect "-run selects" 0 '1 tests, 1 passed' "$reflex" test failing -run '^pair$'
+expect "-run selects" 0 '1 test, 1 passed' "$reflex" test failing -run '^pair$'
 expect "-run of nothing" 1 "no title matches 'nothing'" "$reflex" test failing -run nothing
 expect "tests as JSON" 1 '^\{"title":"pair",.*"passed":true' "$reflex" test failing --json
 "$reflex" test failing --junit junit.xml >out 2>err

@@ -119,6 +119,18 @@ TEST(Packs, two_packs_of_one_name_and_files_without_a_head) {
   EXPECT_NE(ids(*out).find("R523"), std::string::npos) << rendered(*out);
 }
 
+TEST(Packs, a_file_of_site_words_needs_no_head_even_without_an_overlay) {
+  const std::string base =
+      "pack base 1.0.0 event gpu.xid { key node: node code: u16 } "
+      "signal s on node { e: gpu.xid } incident i on node { opens on s }";
+  for (const char* site : {"test \"t\" { nodes n1 } ",
+                           "suppress known { signals s  until 2030-01-01  reason \"known\" }"}) {
+    const auto out = compile_files({{"base/pack.rfx", base}, {"site.rfx", site}});
+    EXPECT_EQ(ids(*out).find("R523"), std::string::npos) << rendered(*out);
+    EXPECT_EQ(ids(*out).find("R10"), std::string::npos) << rendered(*out);
+  }
+}
+
 TEST(Packs, files_below_the_pack_folder_and_profiles_need_no_head) {
   const auto out = compile_files(
       {{"base/pack.rfx", "pack base 1.0.0 event gpu.xid { key node: node code: u16 }"},
