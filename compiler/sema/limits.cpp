@@ -74,9 +74,9 @@ void check_heads(State& s) {
         }
       } else if (name == "state") {
         const auto n = byte_count(s, p, *setting.value);
-        // Why 1 KiB: below it not even one key has room; above 1 PiB the number is a slip.
-        if (n && (*n < 1024 || *n > 0x1p50)) {
-          s.report(Id::kBadInterval, setting.value->span, "`state` is from 1 KiB to 1 PiB");
+        // Why 1 PiB: above it the number is a slip.
+        if (n && (*n < 1 || *n > 0x1p50)) {
+          s.report(Id::kBadInterval, setting.value->span, "`state` is from 1 byte to 1 PiB");
         } else if (n) {
           limits.state_bytes_max =
               std::max(first ? uint64_t{0} : limits.state_bytes_max, static_cast<uint64_t>(*n));
