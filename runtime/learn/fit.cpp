@@ -302,7 +302,10 @@ std::string to_text(const FitReport& r) {
       "held-out F1 by level     {:.4f} -> {:.4f}  {}\n",
       r.held_out.incidents, r.held_out.author, r.held_out.strengths, kept(r.strengths_kept),
       r.held_out.l2, r.held_out.calibrated, kept(r.calibration_kept), r.level_f1_before,
-      r.level_f1_after, kept(r.levels_kept));
+      r.level_f1_after,
+      r.levels_kept && r.level_f1_after <= r.level_f1_before
+          ? "kept: as good, and fewer healthy nodes are named"
+          : kept(r.levels_kept));
   if (!r.changes.empty()) text += "largest changes:\n";
   for (const auto& change : r.changes) text += "  " + change + "\n";
   return text;
