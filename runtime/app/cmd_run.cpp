@@ -74,7 +74,9 @@ class Output {
     } else {
       line = explain::to_json(verdict, flags_.timings) + "\n";
     }
+    // Whole lines only, at once: a killed run leaves no half verdict and loses none that was made.
     if (std::fwrite(line.data(), 1, line.size(), file_) != line.size()) failed_ = true;
+    if (std::fflush(file_) != 0) failed_ = true;
   }
 
   /// Verdicts must be on disk before we say that they are.
