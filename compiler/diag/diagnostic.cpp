@@ -17,6 +17,18 @@ const std::vector<IdInfo>& all_ids() {
   return kTable;
 }
 
+std::string_view word_of(Severity severity) {
+  switch (severity) {
+    case Severity::kNote:
+      return "note";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kError:
+      return "error";
+  }
+  return "error";
+}
+
 const IdInfo& info(Id id) {
   for (const IdInfo& row : all_ids()) {
     if (row.id == id) {

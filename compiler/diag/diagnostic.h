@@ -15,6 +15,8 @@
 namespace reflex::diag {
 
 enum class Severity : uint8_t { kNote, kWarning, kError };
+/// "note", "warning", "error": also the levels of SARIF.
+std::string_view word_of(Severity severity);
 
 enum class Id : uint16_t {
 #define RFX_DIAGNOSTIC(id, number, severity, title, bad, good) id = number,

@@ -35,10 +35,6 @@ std::string wrapped(std::string_view text) {
   return out + "\n";
 }
 
-std::string_view word_of(Severity severity) {
-  return severity == Severity::kError ? "error" : "warning";
-}
-
 std::string_view group_of(unsigned number) {
   switch (number / 100) {
     case 1:

@@ -20,18 +20,6 @@ Json range(const source::SourceMap& map, const source::Span& span) {
               {"end", place(map, span.file, span.end)}};
 }
 
-std::string_view word_of(Severity severity) {
-  switch (severity) {
-    case Severity::kNote:
-      return "note";
-    case Severity::kWarning:
-      return "warning";
-    case Severity::kError:
-      return "error";
-  }
-  return "error";
-}
-
 Json to_json(const Diagnostic& d, const source::SourceMap& map) {
   Json object;
   object["file"] = map.path(d.span.file);

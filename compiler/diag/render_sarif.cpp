@@ -18,18 +18,6 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kSchema =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-std::string_view level_of(Severity severity) {
-  switch (severity) {
-    case Severity::kNote:
-      return "note";
-    case Severity::kWarning:
-      return "warning";
-    case Severity::kError:
-      return "error";
-  }
-  return "error";
-}
-
 /// A path as a URI reference (RFC 3986): everything but unreserved characters and '/' in percent
 /// form; an absolute path becomes a file URI.
 std::string uri_of(std::string_view path) {
@@ -64,7 +52,7 @@ class SarifWriter {
       Json rule;
       rule["id"] = to_text(row.id);
       rule["shortDescription"] = text(std::string(row.title));
-      rule["defaultConfiguration"] = Json{{"level", level_of(row.severity)}};
+      rule["defaultConfiguration"] = Json{{"level", word_of(row.severity)}};
       // A name, not a place: `reflex help ID` prints the page wherever the binary is.
       rule["helpUri"] = "urn:reflex:help:" + to_text(row.id);
       std::string help = std::string(row.title) + "\n\nwrong: " + std::string(row.bad);
@@ -78,7 +66,7 @@ class SarifWriter {
     Json result;
     result["ruleId"] = to_text(d.id);
     result["ruleIndex"] = index_.at(d.id);
-    result["level"] = level_of(d.severity);
+    result["level"] = word_of(d.severity);
     std::string message = d.message;
     for (const Note& note : d.notes) {
       if (!note.span) message += "\n" + note.message;

@@ -17,18 +17,6 @@ constexpr std::string_view kCyan = "\x1b[1;36m";
 constexpr std::string_view kGreen = "\x1b[1;32m";
 constexpr std::string_view kReset = "\x1b[0m";
 
-std::string_view word_of(Severity severity) {
-  switch (severity) {
-    case Severity::kNote:
-      return "note";
-    case Severity::kWarning:
-      return "warning";
-    case Severity::kError:
-      return "error";
-  }
-  return "error";
-}
-
 std::string_view color_of(Severity severity) {
   switch (severity) {
     case Severity::kNote:

@@ -230,6 +230,21 @@ std::string_view op_text(Op op) {
   return "";
 }
 
+Op mirrored(Op op) {
+  switch (op) {
+    case Op::kLt:
+      return Op::kGt;
+    case Op::kLe:
+      return Op::kGe;
+    case Op::kGt:
+      return Op::kLt;
+    case Op::kGe:
+      return Op::kLe;
+    default:
+      return op;
+  }
+}
+
 bool is_constant_op(Op op) {
   return op == Op::kConstBool || op == Op::kConstI64 || op == Op::kConstF64 || op == Op::kUnknown;
 }

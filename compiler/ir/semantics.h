@@ -23,6 +23,9 @@ inline ValueId operand(const Inst& inst, unsigned i) {
   return i == 0 ? inst.a : i == 1 ? inst.b : inst.c;
 }
 
+/// The comparison with its sides exchanged (`a < b` is `b > a`); other operations as they are.
+Op mirrored(Op op);
+
 /// A constant or kUnknown.
 bool is_constant_op(Op op);
 /// The value of a constant; kConstText is not one (its pointer belongs to a backend).

@@ -10,6 +10,7 @@
 #include <map>
 #include <tuple>
 
+#include "compiler/ir/semantics.h"
 #include "compiler/sema/phases.h"
 
 namespace reflex::sema {
@@ -51,21 +52,6 @@ struct Bound {
 };
 
 /// `3 < x` is `x > 3`.
-Op mirrored(Op op) {
-  switch (op) {
-    case Op::kLt:
-      return Op::kGt;
-    case Op::kLe:
-      return Op::kGe;
-    case Op::kGt:
-      return Op::kLt;
-    case Op::kGe:
-      return Op::kLe;
-    default:
-      return op;
-  }
-}
-
 /// `value OP constant`, either way round; nothing for other nodes.
 std::optional<Bound> bound_of(const NodePtr& n) {
   const bool ordered = n->op == Op::kLt || n->op == Op::kLe || n->op == Op::kGt || n->op == Op::kGe;

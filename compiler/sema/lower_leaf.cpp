@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "compiler/ir/semantics.h"
 #include "compiler/sema/phases.h"
 
 namespace reflex::sema {
@@ -62,21 +63,6 @@ struct Constraint {
   uint16_t slot = 0;
   std::vector<Interval> intervals;
 };
-
-Op mirrored(Op op) {
-  switch (op) {
-    case Op::kLt:
-      return Op::kGt;
-    case Op::kLe:
-      return Op::kGe;
-    case Op::kGt:
-      return Op::kLt;
-    case Op::kGe:
-      return Op::kLe;
-    default:
-      return op;
-  }
-}
 
 std::optional<Constraint> comparison_constraint(const Node& n) {
   const Node* field = n.args[0].get();
