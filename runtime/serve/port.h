@@ -1,0 +1,154 @@
+// DaemonPort: what the HTTP side may ask of the daemon. The one boundary between the two.
+//
+// Contract: every function may be called from any thread, blocks no longer than it says, and never
+// throws. The daemon implements it (daemon.h); tests of the HTTP side use a fake.
+// Times: event time unless the name says wall.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/verdict.h"
+#include "runtime/base/result.h"
+
+namespace reflex::engine {
+class Engine;
+}
+
+namespace reflex::serve {
+
+/// One body of input, in the daemon's own forms; adapters (CloudEvents, Alertmanager, OTLP) turn
+/// theirs into event lines before.
+struct IngestBody {
+  enum class Form : uint8_t { kEvents, kLog };  // NDJSON of events.md | raw log text of `node`
+  Form form = Form::kEvents;
+  std::string source;  // name of the source: watermark, counters
+  std::string node;    // of kLog
+  std::string text;    // whole lines; the last '\n' may be missing
+  std::string key;     // idempotency: a body with a key seen before is accepted and not read again
+};
+
+struct IngestAnswer {
+  enum class Outcome : uint8_t {
+    kAccepted,    // on disk
+    kRepeated,    // the same key was accepted before
+    kOverloaded,  // queues are full: try again after `retry_after_s` (HTTP 429)
+    kNoSpace,     // the journal cannot grow (HTTP 507)
+    kStopping,    // shutting down (HTTP 503)
+  };
+  Outcome outcome = Outcome::kAccepted;
+  uint64_t position = 0;  // journal position after it
+  uint64_t lines = 0;
+  unsigned retry_after_s = 0;
+  std::string error;
+};
+
+struct StateFate {  // one row of a migration plan (B6 rule 5)
+  std::string name;
+  std::string kind;  // "signal" | "feature"
+  std::string fate;  // kept | trimmed | reset | new | removed
+  std::string why;
+  uint64_t bytes = 0;
+};
+
+struct ReloadAnswer {
+  enum class Outcome : uint8_t { kSwapped, kUnchanged, kInvalid, kFailed, kBusy };
+  Outcome outcome = Outcome::kFailed;
+  std::string set_sha256;                // in force now
+  std::vector<std::string> diagnostics;  // JSON objects, as `reflex check --format json` prints
+  std::vector<StateFate> plan;
+  double compile_ms = 0;
+  double restore_ms = 0;
+  double pause_us = 0;  // how long no event was evaluated
+  std::string error;    // of kFailed, kBusy
+};
+
+struct SourceStatus {
+  std::string name;
+  uint64_t bodies = 0, lines = 0, bytes = 0;
+  uint64_t rejected = 0;
+  int64_t newest_ns = INT64_MIN;  // event time
+  double lag_s = 0;               // wall clock - newest event
+  bool idle = false;
+  uint64_t queue_bytes = 0;  // accepted and not yet evaluated
+};
+
+struct LaneStatus {
+  std::string set_sha256;
+  std::vector<abi::PackIdentity> packs;
+  int64_t watermark_ns = INT64_MIN;
+  uint64_t position = 0;  // of the journal: evaluated up to here
+  uint64_t events = 0, late = 0, deduplicated = 0;
+  uint64_t incidents_open = 0;
+  std::vector<std::pair<std::string, uint64_t>> events_by_kind, firings_by_signal,
+      rejected_by_reason;
+  uint64_t keys = 0, state_bytes = 0, evictions = 0, partials_dropped = 0;
+};
+
+struct Status {
+  bool ready = false;
+  std::string not_ready_because;  // "no pack set is active", "replaying the journal: 43 %"
+  std::string started;            // what the start found, one line each
+  LaneStatus live;
+  std::shared_ptr<const LaneStatus> shadow;  // null: none
+  std::vector<SourceStatus> sources;
+  uint64_t journal_bytes = 0, journal_begin = 0, journal_end = 0;
+  int64_t last_snapshot_wall_ns = 0;
+  std::string last_snapshot_error;
+  uint64_t reloads_ok = 0, reloads_failed = 0;
+  int64_t last_reload_wall_ns = 0;
+  bool last_reload_ok = true;
+  double last_swap_s = 0, last_compile_s = 0;
+};
+
+/// A verdict that was made live: already in the store.
+struct LiveVerdict {
+  uint64_t sequence = 0;  // of the store: SSE event id
+  std::shared_ptr<const abi::Verdict> verdict;
+  std::shared_ptr<const std::string> json;  // reflex.verdict/1, one line without '\n'
+};
+
+struct Feedback {
+  std::string incident;
+  std::string verdict_id;
+  bool confirmed = true;
+  std::vector<std::string> culprits;  // when wrong: what was at fault ("" = no node)
+  std::string fault;
+  std::string by;  // who
+  std::string comment;
+};
+
+class DaemonPort {
+ public:
+  virtual ~DaemonPort() = default;
+
+  /// Returns when the body is on disk, or refused.
+  virtual IngestAnswer accept(IngestBody&& body) = 0;
+  /// Runs `look` on the live lane's thread between two batches and returns when it has run; false
+  /// when the daemon stops first or `timeout` passes. `look` must be short (the stream waits).
+  virtual bool ask(const std::function<void(engine::Engine&, const abi::CompiledPack&)>& look,
+                   std::chrono::milliseconds timeout) = 0;
+  virtual Status status() = 0;
+  /// Compiles and swaps; seconds for large sets.
+  virtual ReloadAnswer reload() = 0;
+  /// `paths` of a candidate set; runs beside the live one until promote() or drop_shadow().
+  virtual ReloadAnswer start_shadow(const std::vector<std::string>& paths) = 0;
+  virtual ReloadAnswer promote() = 0;
+  virtual reflex::Status drop_shadow() = 0;
+  virtual reflex::Status snapshot() = 0;
+  /// On disk (journal) when it returns; the engine learns it at its place in the stream.
+  virtual reflex::Status feedback(const Feedback& feedback) = 0;
+  /// Calls `told` for every verdict from now on, from the lane's thread: only queue it there.
+  virtual uint64_t subscribe(std::function<void(const LiveVerdict&)> told) = 0;
+  virtual void unsubscribe(uint64_t subscription) = 0;
+  /// Latency of diagnosis: cumulative counts of the histogram, upper bounds in seconds.
+  virtual std::vector<std::pair<double, uint64_t>> diagnosis_latency() = 0;
+};
+
+}  // namespace reflex::serve
