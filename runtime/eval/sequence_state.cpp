@@ -325,7 +325,8 @@ void SequenceStates::complete(abi::SignalId signal, const Partial& partial, Enti
   f.ts_ns = ts_ns;
   f.onset_ns = partial.first_ns;
   f.phase = phase;
-  f.order = order;
+  // A timer completes on no event; where its pattern began must not order it among others.
+  f.order = phase == abi::FiringPhase::kTimer ? 0 : order;
   f.signal = signal;
   f.entity = core_.program.tables()[core_.pack.signals[signal].entity_kind].entity(entity);
   f.events = partial.refs;

@@ -15,12 +15,16 @@ class SignalEngine::Impl {
   Impl(std::shared_ptr<const abi::CompiledPack> pack,
        std::shared_ptr<const topology::Topology> topology, const Options& options)
       : options_(options),
-        node_shards_(std::max(1u, options.threads)),
+        // Why one: a stage is spread over processes, not over threads.
+        node_shards_(options.stage == Stage::kWhole ? std::max(1u, options.threads) : 1),
         program_(std::move(pack), std::move(topology), node_shards_) {
     host_.topology = &program_.topology();
     host_.symbols = program_.pack().symbols.get();
     if (node_shards_ == 1) {
-      shards_.push_back(std::make_unique<Shard>(program_, options_, ShardRole::kAll));
+      const ShardRole role = options.stage == Stage::kNodes    ? ShardRole::kNode
+                             : options.stage == Stage::kGlobal ? ShardRole::kGlobal
+                                                               : ShardRole::kAll;
+      shards_.push_back(std::make_unique<Shard>(program_, options_, role));
     } else {
       for (unsigned i = 0; i < node_shards_; ++i) {
         shards_.push_back(std::make_unique<Shard>(program_, options_, ShardRole::kNode));
@@ -42,6 +46,15 @@ class SignalEngine::Impl {
       run_parallel(records, before_ns);
     }
     merge(firings);
+  }
+
+  [[nodiscard]] bool wants(abi::KindId kind) const {
+    return std::any_of(shards_.begin(), shards_.end(),
+                       [kind](const auto& shard) { return shard->wants(kind); });
+  }
+  void sort(std::span<abi::Firing> firings) const {
+    std::stable_sort(firings.begin(), firings.end(),
+                     [this](const abi::Firing& a, const abi::Firing& b) { return before(a, b); });
   }
 
   /// Calls visit(shard, entity) for each live entity that has state of a feature.
@@ -136,6 +149,10 @@ class SignalEngine::Impl {
         }
         key[0] = value;
       } else if (!program_.resolve(slot, record, program_.node_of(record), host_, key)) {
+        ids[i] = kNoEntity;
+        continue;
+      }
+      if (options_.owns && table.config().by_node && !owns(static_cast<SymbolId>(key[0]))) {
         ids[i] = kNoEntity;
         continue;
       }
@@ -242,6 +259,13 @@ class SignalEngine::Impl {
     shard.flush(before_ns_);
   }
 
+  /// Asked for each key of each event: the answers are kept.
+  bool owns(SymbolId node) {
+    if (node >= owned_.size()) owned_.resize(size_t{node} * 2 + 64, kUnasked);
+    if (owned_[node] == kUnasked) owned_[node] = options_.owns(node) ? kOwn : kForeign;
+    return owned_[node] == kOwn;
+  }
+
   [[nodiscard]] bool before(const abi::Firing& a, const abi::Firing& b) const {
     if (a.ts_ns != b.ts_ns) return a.ts_ns < b.ts_ns;
     if (a.phase != b.phase) return a.phase < b.phase;
@@ -265,9 +289,7 @@ class SignalEngine::Impl {
       near_misses_.insert(near_misses_.end(), misses.begin(), misses.end());
       misses.clear();
     }
-    const auto first = firings.begin() + static_cast<std::ptrdiff_t>(start);
-    std::stable_sort(first, firings.end(),
-                     [this](const abi::Firing& a, const abi::Firing& b) { return before(a, b); });
+    sort(std::span(firings).subspan(start));
     if (!options_.near_misses) return;
     std::stable_sort(
         near_misses_.begin(), near_misses_.end(), [this](const NearMiss& a, const NearMiss& b) {
@@ -277,6 +299,8 @@ class SignalEngine::Impl {
         });
   }
 
+  enum Owned : uint8_t { kUnasked, kOwn, kForeign };
+  std::vector<uint8_t> owned_;  // [SymbolId]
   topology::HostState host_;
   std::vector<uint64_t> key_bytes_;  // [EntityKindId]
   uint64_t state_bytes_ = 0;         // of all live keys, by key_bytes_
@@ -304,6 +328,10 @@ void SignalEngine::process(std::span<const abi::Record* const> records, int64_t 
 void SignalEngine::finish(int64_t end_ns, std::vector<abi::Firing>& firings) {
   impl_->process({}, end_ns == INT64_MAX ? end_ns : end_ns + 1, firings);
 }
+
+void SignalEngine::sort(std::vector<abi::Firing>& firings) const { impl_->sort(firings); }
+
+bool SignalEngine::wants(abi::KindId kind) const { return impl_->wants(kind); }
 
 void SignalEngine::set_crew(Crew* crew) { impl_->crew_ = crew; }
 

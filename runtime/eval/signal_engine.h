@@ -27,9 +27,16 @@
 
 namespace reflex::eval {
 
+/// Which plans an engine runs. Signals of nodes can be spread over machines (runtime/cluster): each
+/// evaluates the nodes it owns; those that need other entities or peers run where all records meet.
+enum class Stage : uint8_t { kWhole, kNodes, kGlobal };
+
 struct Options {
   unsigned threads = 1;      // shards; 1 = everything on the caller's thread
   bool near_misses = false;  // record timed-out partial matches (for --why-not and tests)
+  Stage stage = Stage::kWhole;
+  /// kNodes: whether a node is this engine's; empty: all are. Its answer never changes.
+  std::function<bool(SymbolId node)> owns = nullptr;
 };
 
 struct Counters {
@@ -64,6 +71,11 @@ class SignalEngine {
                std::vector<abi::Firing>& firings);
   /// End of input: fires all timers that are due up to `end_ns` (inclusive).
   void finish(int64_t end_ns, std::vector<abi::Firing>& firings);
+
+  /// Puts firings of several engines of one pack set into merged order.
+  void sort(std::vector<abi::Firing>& firings) const;
+  /// Whether any plan of this engine's stage listens to a kind.
+  [[nodiscard]] bool wants(abi::KindId kind) const;
 
   /// Lends threads for the shards; null gives them back. Between process() calls.
   void set_crew(Crew* crew);
