@@ -182,32 +182,41 @@ void Adaptation::learn_older(int64_t opened_ns) {
   }
 }
 
-void Adaptation::confirm(const attribution::Input& input, const abi::Verdict& verdict,
-                         const KnownIncident* known) {
-  if (known) return learn_known(*known, input.now_ns);
+Adaptation::Outcome Adaptation::outcome_of(const abi::Verdict& verdict) {
+  Outcome outcome;
+  outcome.incident = verdict.incident;
+  outcome.no_node =
+      verdict.answer == abi::Answer::kNone || verdict.answer == abi::Answer::kUndetermined;
   for (const auto& node : verdict.nodes) {
     if (node.level != "confirmed") continue;
-    const SymbolId symbol = pack_->symbols->find(node.node);
+    outcome.confirmed.push_back({node.node, node.top_cause, std::min(node.p, 1.0)});
+  }
+  return outcome;
+}
+
+void Adaptation::confirm(const attribution::Input& input, const Outcome& outcome,
+                         const KnownIncident* known) {
+  if (known) return learn_known(*known, input.now_ns);
+  for (const auto& confirmed : outcome.confirmed) {
+    const SymbolId symbol = pack_->symbols->find(confirmed.node);
     if (symbol == kNoSymbol) continue;
     set_confirmed(symbol, input.now_ns);
     abi::CauseId cause = 0;
-    while (cause < pack_->causes.size() && pack_->causes[cause].name != node.top_cause) ++cause;
-    history_.confirm(symbol, cause, input.now_ns, std::min(node.p, 1.0));
+    while (cause < pack_->causes.size() && pack_->causes[cause].name != confirmed.cause) ++cause;
+    history_.confirm(symbol, cause, input.now_ns, confirmed.p);
   }
 }
 
-void Adaptation::on_final(const attribution::Input& input, const abi::Verdict& verdict) {
-  const auto it = known_.find(verdict.incident);
+void Adaptation::on_final(const attribution::Input& input, const Outcome& outcome) {
+  const auto it = known_.find(outcome.incident);
   const KnownIncident* known = it == known_.end() ? nullptr : it->second;
   if (known) known_.erase(it);
-  confirm(input, verdict, known);
+  confirm(input, outcome, known);
   std::vector<SymbolId> of_job;
   for (const auto& view : input.nodes) {
     if (view.in_job) of_job.push_back(view.node);
   }
-  const bool no_node =
-      verdict.answer == abi::Answer::kNone || verdict.answer == abi::Answer::kUndetermined;
-  const bool unexplained = known ? known->culprits.empty() : no_node;
+  const bool unexplained = known ? known->culprits.empty() : outcome.no_node;
   history_.blame(of_job, unexplained, input.now_ns);
 }
 
@@ -245,21 +254,19 @@ bool Adaptation::contaminated(SymbolId node, int64_t at_ns) const {
   return s.confirmed_ns != kNoTimeNs && topology_->last_repair_ns(node, at_ns) < s.confirmed_ns;
 }
 
-void Adaptation::boundary(int64_t at_ns, eval::SignalEngine& signals) {
+void Adaptation::boundary(int64_t at_ns, SignalStage& signals) {
   rates_.advance(at_ns);
   const auto& features = thresholds_.features();
+  std::vector<FeatureSample> samples;
+  signals.sample(features, at_ns, samples);
   std::map<abi::FeatureId, std::unordered_map<SymbolId, bool>> visited;
-  signals.sample_features(
-      features, at_ns,
-      [&](abi::FeatureId feature, const abi::EntityKey& entity, abi::ClassId hw_class, double x) {
-        if (pack_->entity_kinds[entity.kind].keys.front() != "node") return;
-        const auto node = static_cast<SymbolId>(entity.values[0]);
-        if (thresholds_.counts(feature)) visited[feature][node] = true;
-        if (contaminated(node, at_ns)) return;
-        const auto it = nodes_.find(node);
-        const SymbolId cohort = it == nodes_.end() ? kNoSymbol : it->second.cohort;
-        thresholds_.sample(feature, node, hw_class, cohort, x);
-      });
+  for (const FeatureSample& s : samples) {
+    if (thresholds_.counts(s.feature)) visited[s.feature][s.node] = true;
+    if (contaminated(s.node, at_ns)) continue;
+    const auto it = nodes_.find(s.node);
+    const SymbolId cohort = it == nodes_.end() ? kNoSymbol : it->second.cohort;
+    thresholds_.sample(s.feature, s.node, s.hw_class, cohort, s.x);
+  }
   for (const abi::FeatureId feature : features) {
     if (!thresholds_.counts(feature)) continue;
     for (const auto& [node, state] : nodes_) {  // any order: samples commute

@@ -25,8 +25,8 @@
 #include "runtime/adapt/thresholds.h"
 #include "runtime/attribution/attribution.h"
 #include "runtime/engine/engine_options.h"
+#include "runtime/engine/signal_stage.h"
 #include "runtime/engine/suppression.h"
-#include "runtime/eval/signal_engine.h"
 #include "runtime/topology/topology.h"
 
 namespace reflex::engine {
@@ -46,7 +46,19 @@ class Adaptation {
                  int64_t final_ns);
   /// Fills what is known of the nodes and marks evidence that counts for nothing.
   void prepare(attribution::Input& input);
-  void on_final(const attribution::Input& input, const abi::Verdict& verdict);
+  /// What later incidents must know of one that is over.
+  struct Outcome {
+    std::string incident;
+    bool no_node = false;  // answered with none, or with nothing
+    struct Confirmed {
+      std::string node;
+      std::string cause;
+      double p = 0;
+    };
+    std::vector<Confirmed> confirmed;
+  };
+  static Outcome outcome_of(const abi::Verdict& verdict);
+  void on_final(const attribution::Input& input, const Outcome& outcome);
   /// What a verdict says of its baseline: "class hw.h100 moved at ..: temp_hot x1.2".
   [[nodiscard]] std::vector<std::string> shifts(const attribution::Input& input) const;
   /// A copy of the tables that can be kept.
@@ -55,7 +67,14 @@ class Adaptation {
 
   /// Whether boundaries matter at all for this pack.
   [[nodiscard]] bool has_epochs() const { return thresholds_.wanted(); }
-  void boundary(int64_t at_ns, eval::SignalEngine& signals);
+  void boundary(int64_t at_ns, SignalStage& signals);
+  /// The limits in force, as they go to evaluation in other processes.
+  [[nodiscard]] std::shared_ptr<const adapt::ThresholdRows> threshold_rows() const {
+    return thresholds_.rows();
+  }
+  [[nodiscard]] const std::vector<abi::FeatureId>& sampled_features() const {
+    return thresholds_.features();
+  }
   /// What expressions read from now on.
   [[nodiscard]] std::shared_ptr<const abi::TableSnapshot> tables() const;
 
@@ -65,7 +84,7 @@ class Adaptation {
   void learn_older(int64_t opened_ns);
   void learn_known(const KnownIncident& known, int64_t at_ns);
   /// Faults of the final verdict: the truth where it is known, else what is confirmed.
-  void confirm(const attribution::Input& input, const abi::Verdict& verdict,
+  void confirm(const attribution::Input& input, const Outcome& outcome,
                const KnownIncident* known);
   void set_confirmed(SymbolId node, int64_t at_ns);
   [[nodiscard]] bool contaminated(SymbolId node, int64_t at_ns) const;

@@ -31,7 +31,9 @@ Engine::Engine(std::shared_ptr<const abi::CompiledPack> pack,
   constexpr size_t kLeavesToShardMin = 512;
   eval_options.threads = pack_->leaves.size() < kLeavesToShardMin ? 1 : options.threads;
   eval_options.near_misses = options.near_misses;
-  signals_ = std::make_unique<eval::SignalEngine>(pack_, topology_, eval_options);
+  signals_ = options.signal_stage
+                 ? options.signal_stage(pack_, topology_, eval_options)
+                 : std::make_unique<LocalSignals>(pack_, topology_, eval_options);
   adaptation_ = std::make_unique<Adaptation>(pack_, topology_, options);
   incidents_ = std::make_unique<IncidentTracker>(pack_, std::move(graph), topology_, coverage_,
                                                  *adaptation_, options);
@@ -100,6 +102,7 @@ void Engine::process(std::span<const abi::Record* const> records, int64_t waterm
 void Engine::process_piece(std::span<const abi::Record* const> records, int64_t watermark_ns) {
   std::vector<const abi::Record*> told;
   for (const abi::Record* record : records) {
+    if ((record->flags & kRecordMarker) != 0) continue;
     const bool from_log =
         record->source < is_log_source_.size() && is_log_source_[record->source] != 0;
     coverage_.saw(*record, from_log);

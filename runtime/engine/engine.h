@@ -48,13 +48,14 @@ class Engine {
   void finish();
 
   /// For benchmarks and metrics (count-only mode, firings by signal).
-  eval::SignalEngine& signals() { return *signals_; }
-  [[nodiscard]] eval::Counters counters() const { return signals_->counters(); }
+  eval::SignalEngine& signals() { return signals_->local(); }
+  [[nodiscard]] eval::Counters counters() const { return signals_->local().counters(); }
   [[nodiscard]] const std::vector<eval::NearMiss>& near_misses() const {
-    return signals_->near_misses();
+    return signals_->local().near_misses();
   }
   [[nodiscard]] size_t incidents_opened() const { return incidents_->opened_count(); }
   [[nodiscard]] size_t triggers_unplaced() const { return incidents_->unplaced_count(); }
+  [[nodiscard]] const Adaptation& adaptation() const { return *adaptation_; }
   /// Event time of the last event; kNoTimeNs before the first.
   [[nodiscard]] int64_t last_event_ns() const { return last_ts_ns_; }
   /// Firings that overlays left out: disabled signals, exceptions.
@@ -79,7 +80,7 @@ class Engine {
   EngineSinks sinks_;
   std::shared_ptr<topology::Topology> topology_;
   Coverage coverage_;
-  std::unique_ptr<eval::SignalEngine> signals_;
+  std::unique_ptr<SignalStage> signals_;
   std::unique_ptr<Adaptation> adaptation_;
   std::unique_ptr<IncidentTracker> incidents_;
   std::vector<uint8_t> is_log_source_;   // [SymbolId]: asked for every event

@@ -11,6 +11,7 @@
 #include "runtime/abi/model.h"
 #include "runtime/abi/verdict.h"
 #include "runtime/attribution/attribution.h"
+#include "runtime/engine/signal_stage.h"
 
 namespace reflex::engine {
 
@@ -31,6 +32,8 @@ struct KnownIncident {
   std::string fault;                  // a cause of the packs, or ""
 };
 
+class Elsewhere;
+
 struct EngineOptions {
   unsigned threads = 1;
   bool near_misses = false;
@@ -43,6 +46,9 @@ struct EngineOptions {
   /// By time; may be null. Once the incident has its final verdict, this goes into the history of
   /// its nodes in place of the engine's own opinion; older ones go in before the first incident.
   std::shared_ptr<const std::vector<KnownIncident>> known;
+  SignalStageMaker signal_stage;  // empty: signals are evaluated in this process
+  /// Null: all incidents are weighed in this process.
+  std::shared_ptr<Elsewhere> elsewhere;
   uint32_t hypotheses_max = 10;  // listed in a verdict; `explain --why-not` asks for all
 };
 

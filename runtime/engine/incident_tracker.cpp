@@ -347,10 +347,12 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const EngineSinks&
     return a->coverage->observed(signal, node, a->at_ns);
   };
   input.observed_state = &asked;
+  const bool final_revision = at_ns >= incident.final_ns;
+  if (options_.elsewhere && options_.elsewhere->is_elsewhere(name_of(incident.job))) {
+    return pass_over(incident, input, final_revision);
+  }
   collect_evidence(incident, at_ns, input.evidence);
   adaptation_.prepare(input);
-
-  const bool final_revision = at_ns >= incident.final_ns;
   // A first verdict must be fast; nobody acts on its rivals.
   input.counterfactual = final_revision && options_.counterfactual;
   abi::Verdict verdict = graph_->attribute(input);
@@ -368,13 +370,30 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const EngineSinks&
   identify(incident, verdict);
   verdict.baseline_shifts = adaptation_.shifts(input);
   if (final_revision) {
-    adaptation_.on_final(input, verdict);
+    const Adaptation::Outcome outcome = Adaptation::outcome_of(verdict);
+    adaptation_.on_final(input, outcome);
+    if (options_.elsewhere) options_.elsewhere->tell(key_of(incident), outcome);
     if (sinks.final_input) {
       if (input.tables) input.tables = adaptation_.frozen(input);
       sinks.final_input(input, verdict);
     }
   }
   sinks.verdict(std::move(verdict));
+}
+
+/// Another process weighs it; only what its end says of nodes matters here.
+void IncidentTracker::pass_over(Open& incident, attribution::Input& input, bool final_revision) {
+  adaptation_.prepare(input);
+  incident.next_ns = kNever;
+  incident.looked_ns = input.now_ns;
+  if (!final_revision) return;
+  incident.closed = true;
+  adaptation_.on_final(input, options_.elsewhere->outcome(key_of(incident)));
+}
+
+std::string IncidentTracker::key_of(const Open& incident) const {
+  return fmt::format("{}|{}|{}|{}", incident.plan->name, incident.id, name_of(incident.job),
+                     incident.opened_ns);
 }
 
 void IncidentTracker::identify(const Open& incident, abi::Verdict& verdict) const {

@@ -21,6 +21,7 @@
 #include "runtime/attribution/attribution.h"
 #include "runtime/engine/adaptation.h"
 #include "runtime/engine/coverage.h"
+#include "runtime/engine/elsewhere.h"
 #include "runtime/engine/engine_options.h"
 #include "runtime/engine/evidence_log.h"
 #include "runtime/topology/topology.h"
@@ -79,6 +80,9 @@ class IncidentTracker {
   void mark_dirty(Open& incident, int64_t ts_ns);
   void run_due(int64_t up_to_ns, const EngineSinks& sinks);
   void evaluate(Open& incident, int64_t at_ns, const EngineSinks& sinks);
+  void pass_over(Open& incident, attribution::Input& input, bool final_revision);
+  [[nodiscard]] std::string key_of(const Open& incident) const;
+  [[nodiscard]] std::string_view name_of(SymbolId id) const { return pack_->symbols->name(id); }
   void forget_closed(int64_t watermark_ns);
   void fill_nodes(Open& incident) const;
   void collect_evidence(const Open& incident, int64_t at_ns,
