@@ -67,10 +67,13 @@ std::vector<abi::KindId> Coverage::decoded_kinds() const {
 }
 
 void Coverage::saw(const abi::Record& record, bool from_log) {
-  if (from_log) return;
-  int64_t& since = structured_since_[record.kind];
-  if (since != kNoTimeNs && record.ts_ns >= since) return;
-  since = record.ts_ns;
+  if (!from_log) saw_kind(record.kind, record.ts_ns);
+}
+
+void Coverage::saw_kind(abi::KindId kind, int64_t ts_ns) {
+  int64_t& since = structured_since_[kind];
+  if (since != kNoTimeNs && ts_ns >= since) return;
+  since = ts_ns;
   refresh_signals();
 }
 

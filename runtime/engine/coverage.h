@@ -34,6 +34,8 @@ class Coverage {
   [[nodiscard]] std::vector<abi::KindId> decoded_kinds() const;
   /// A record of a structured stream; `from_log` records do not count.
   void saw(const abi::Record& record, bool from_log);
+  /// The same, when only the kind and the time are known.
+  void saw_kind(abi::KindId kind, int64_t ts_ns);
 
   /// Whether a source of the node that the signal listens to is declared silent at a time.
   [[nodiscard]] bool in_gap(abi::SignalId signal, SymbolId node, int64_t at_ns) const;

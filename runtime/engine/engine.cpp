@@ -7,6 +7,28 @@
 
 namespace reflex::engine {
 
+std::vector<uint8_t> told_kinds(const abi::CompiledPack& pack, const Adaptation& adaptation) {
+  std::vector<uint8_t> told(pack.kinds.size());
+  for (const auto& plan : pack.incidents) {
+    for (const abi::KindId kind : plan.open_kinds) told[kind] = 1;
+  }
+  for (const abi::RepairPlan& plan : pack.repairs) told[plan.kind] = 1;
+  for (abi::KindId kind = 0; kind < told.size(); ++kind) {
+    const bool mends = kind == abi::kNodeRepaired || kind == abi::kGpuReplaced;
+    if (mends || adaptation.wants(kind)) told[kind] = 1;
+  }
+  return told;
+}
+
+void apply_topology(const abi::Record& record, const abi::CompiledPack& pack,
+                    topology::Topology& topology) {
+  if (record.kind < abi::kBuiltinKindCount) topology.apply(record);
+  for (const abi::RepairPlan& plan : pack.repairs) {
+    if (plan.kind != record.kind || !record.has(plan.node_slot)) continue;
+    topology.set_repaired(static_cast<SymbolId>(record.i64(plan.node_slot)), record.ts_ns);
+  }
+}
+
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const abi::CompiledPack> pack,
                                                const EngineOptions& options, EngineSinks sinks) {
   auto graph = attribution::Graph::build(pack);
@@ -22,8 +44,7 @@ Engine::Engine(std::shared_ptr<const abi::CompiledPack> pack,
     : pack_(std::move(pack)),
       sinks_(std::move(sinks)),
       topology_(std::make_shared<topology::Topology>(pack_)),
-      coverage_(pack_),
-      told_(pack_->kinds.size(), 0) {
+      coverage_(pack_) {
   eval::Options eval_options;
   // Why: with few leaves the other threads are busy decoding while one evaluates, and handing a
   // batch to shards costs. The number lies between the 100 and the 1,000 rules of the benchmark; it
@@ -44,14 +65,7 @@ Engine::Engine(std::shared_ptr<const abi::CompiledPack> pack,
       return s.mode == abi::StepMode::kAbsent;
     }));
   }
-  for (const auto& plan : pack_->incidents) {
-    for (const abi::KindId kind : plan.open_kinds) told_[kind] = 1;
-  }
-  for (const abi::RepairPlan& plan : pack_->repairs) told_[plan.kind] = 1;
-  for (abi::KindId kind = 0; kind < told_.size(); ++kind) {
-    const bool mends = kind == abi::kNodeRepaired || kind == abi::kGpuReplaced;
-    if (mends || adaptation_->wants(kind)) told_[kind] = 1;
-  }
+  told_ = told_kinds(*pack_, *adaptation_);
 }
 
 bool Engine::epoch_due(int64_t ts_ns) const {
@@ -106,21 +120,13 @@ void Engine::process_piece(std::span<const abi::Record* const> records, int64_t 
     const bool from_log =
         record->source < is_log_source_.size() && is_log_source_[record->source] != 0;
     coverage_.saw(*record, from_log);
-    if (record->kind < abi::kBuiltinKindCount) topology_->apply(*record);
-    if (!pack_->repairs.empty()) note_repair(*record);
+    apply_topology(*record, *pack_, *topology_);
     if (told_[record->kind]) told.push_back(record);
   }
   if (!records.empty()) last_ts_ns_ = std::max(last_ts_ns_, records.back()->ts_ns);
   firings_.clear();
   signals_->process(records, watermark_ns, firings_);
   deliver(told, watermark_ns);
-}
-
-void Engine::note_repair(const abi::Record& record) {
-  for (const abi::RepairPlan& plan : pack_->repairs) {
-    if (plan.kind != record.kind || !record.has(plan.node_slot)) continue;
-    topology_->set_repaired(static_cast<SymbolId>(record.i64(plan.node_slot)), record.ts_ns);
-  }
 }
 
 void Engine::drop_unobserved_absences() {

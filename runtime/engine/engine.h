@@ -24,6 +24,12 @@
 
 namespace reflex::engine {
 
+/// [KindId] whether incidents and adaptation want the records of a kind.
+std::vector<uint8_t> told_kinds(const abi::CompiledPack& pack, const Adaptation& adaptation);
+/// What a record says of the topology: placements, labels, repairs of any kind.
+void apply_topology(const abi::Record& record, const abi::CompiledPack& pack,
+                    topology::Topology& topology);
+
 class Engine {
  public:
   /// Fails when the pack's cause graph cannot be built.
@@ -74,7 +80,6 @@ class Engine {
   [[nodiscard]] bool epoch_due(int64_t ts_ns) const;
   void begin_epoch();
   void deliver(const std::vector<const abi::Record*>& told, int64_t watermark_ns);
-  void note_repair(const abi::Record& record);
 
   std::shared_ptr<const abi::CompiledPack> pack_;
   EngineSinks sinks_;
