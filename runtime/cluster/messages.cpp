@@ -71,6 +71,12 @@ std::string MessageCodec::encode(const EventBatch& batch) const {
   out.symbol(batch.records.input);
   out.u64(batch.records.records.size());
   for (const abi::Record* record : batch.records.records) records_.write(out, *record);
+  out.u64(batch.declared.size());
+  for (const auto& d : batch.declared) {
+    out.symbol(d.source);
+    out.flag(d.is_log);
+    out.symbol(d.node);
+  }
   out.u64(batch.progress.size());
   for (const auto& p : batch.progress) {
     out.symbol(p.source);
@@ -90,6 +96,12 @@ Result<EventBatch> MessageCodec::event_batch(std::string_view bytes) const {
   batch.records.input = in.symbol();
   for (size_t n = in.count(8); n > 0 && !in.failed(); --n) {
     batch.records.records.push_back(records_.read(in, *batch.records.slab));
+  }
+  batch.declared.resize(in.count(3));
+  for (auto& d : batch.declared) {
+    d.source = in.symbol();
+    d.is_log = in.flag();
+    d.node = in.symbol();
   }
   batch.progress.resize(in.count(2));
   for (auto& p : batch.progress) {

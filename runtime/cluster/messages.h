@@ -32,6 +32,12 @@ struct EventBatch {
     SymbolId source = kNoSymbol;
     int64_t newest_ns = 0;
   };
+  struct Declared {
+    SymbolId source = kNoSymbol;
+    bool is_log = false;
+    SymbolId node = kNoSymbol;  // whose log it is
+  };
+  std::vector<Declared> declared;       // before their first event
   std::vector<Progress> progress;       // of all partitions together
   std::vector<SymbolId> finished;       // sources that have ended
   int64_t tick_wall_ns = kNoTimeNs;     // live: the wall clock

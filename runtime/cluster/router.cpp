@@ -73,6 +73,12 @@ std::vector<std::string> Router::split(const stream::RecordBatch& batch,
   return encode(batches);
 }
 
+std::vector<std::string> Router::declare(const std::vector<EventBatch::Declared>& sources) {
+  std::vector<EventBatch> batches(partitions_);
+  for (EventBatch& part : batches) part.declared = sources;
+  return encode(batches);
+}
+
 std::vector<std::string> Router::tick(int64_t wall_ns) {
   std::vector<EventBatch> batches(partitions_);
   for (EventBatch& part : batches) part.tick_wall_ns = wall_ns;

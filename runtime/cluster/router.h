@@ -22,6 +22,8 @@ class Router {
   /// One message for each partition, in their order.
   std::vector<std::string> split(const stream::RecordBatch& batch,
                                  const std::vector<SymbolId>& finished = {});
+  /// Sources that the watermark waits for until they are finished (batch runs).
+  std::vector<std::string> declare(const std::vector<EventBatch::Declared>& sources);
   std::vector<std::string> tick(int64_t wall_ns);
   /// Nothing comes any more (batch runs).
   std::vector<std::string> end();

@@ -54,17 +54,19 @@ SignalWorker::SignalWorker(std::shared_ptr<const abi::CompiledPack> pack, uint32
   }
 }
 
-void SignalWorker::declare_source(SymbolId source, bool is_log) {
-  reorder_.add_source(source, is_log);
-  if (!is_log) return;
-  if (source >= is_log_.size()) is_log_.resize(size_t{source} + 1);
-  is_log_[source] = true;
-  log_sources_.push_back(source);
+void SignalWorker::declare(const EventBatch::Declared& declared) {
+  reorder_.add_source(declared.source, declared.is_log);
+  if (!declared.is_log) return;
+  if (declared.source >= is_log_.size()) is_log_.resize(size_t{declared.source} + 1);
+  is_log_[declared.source] = true;
+  log_sources_.push_back(declared.source);
+  logged_nodes_.push_back(declared.node);
 }
 
 void SignalWorker::push(EventBatch&& batch) {
   if (batch.number <= events_number_) return;  // sent again
   events_number_ = batch.number;
+  for (const auto& declared : batch.declared) declare(declared);
   reorder_.push(std::move(batch.records));
   for (const auto& p : batch.progress) reorder_.progress(p.source, p.newest_ns);
   for (const SymbolId source : batch.finished) reorder_.finish_source(source);

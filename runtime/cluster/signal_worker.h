@@ -28,10 +28,6 @@ class SignalWorker {
 
   /// For the inventory, before the first event.
   topology::Topology& topology() { return *topology_; }
-  /// A source that the watermark waits for until it is finished (batch runs).
-  void declare_source(SymbolId source, bool is_log);
-  void declare_log(SymbolId node) { logged_nodes_.push_back(node); }
-
   void push(EventBatch&& batch);
   void set_limits(const LimitTable& table);
   using Give = std::function<void(SignalBatch&&)>;
@@ -41,6 +37,7 @@ class SignalWorker {
   [[nodiscard]] bool ended() const { return ended_; }
 
  private:
+  void declare(const EventBatch::Declared& declared);
   void start_batch();
   void evaluate(size_t end, int64_t watermark_ns);
   /// True when the next hour comes at or before a time, and all before it has been evaluated.

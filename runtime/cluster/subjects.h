@@ -1,0 +1,30 @@
+// Names of the broker's subjects for a pack set.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "runtime/abi/compiled_pack.h"
+
+namespace reflex::cluster {
+
+class Subjects {
+ public:
+  // Why 16: as in the names of a set elsewhere; subjects are written in dashboards.
+  explicit Subjects(const abi::CompiledPack& pack)
+      : prefix_("reflex." + pack.set_sha256.substr(0, 16)) {}
+  [[nodiscard]] std::string events(uint32_t partition) const {
+    return fmt::format("{}.events.{}", prefix_, partition);
+  }
+  [[nodiscard]] std::string signals(uint32_t partition) const {
+    return fmt::format("{}.signals.{}", prefix_, partition);
+  }
+  [[nodiscard]] std::string limits() const { return prefix_ + ".limits"; }
+  [[nodiscard]] std::string outcomes() const { return prefix_ + ".outcomes"; }
+
+ private:
+  std::string prefix_;
+};
+
+}  // namespace reflex::cluster
