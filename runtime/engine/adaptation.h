@@ -17,6 +17,7 @@
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
+#include "runtime/abi/load_names.h"
 #include "runtime/abi/record.h"
 #include "runtime/abi/verdict.h"
 #include "runtime/adapt/benign_rates.h"
@@ -65,6 +66,11 @@ class Adaptation {
   [[nodiscard]] std::shared_ptr<const abi::TableSnapshot> frozen(
       const attribution::Input& input) const;
 
+  /// What an operator says: at once when the incident `is_over`, else with its final verdict.
+  void learn(const KnownIncident& known, bool is_over, int64_t now_ns);
+  void save(StateWriter& writer) const;
+  void load(StateReader& reader, abi::LoadNames& names);
+
   /// Whether boundaries matter at all for this pack.
   [[nodiscard]] bool has_epochs() const { return thresholds_.wanted(); }
   void boundary(int64_t at_ns, SignalStage& signals);
@@ -77,6 +83,9 @@ class Adaptation {
   }
   /// What expressions read from now on.
   [[nodiscard]] std::shared_ptr<const abi::TableSnapshot> tables() const;
+  [[nodiscard]] const adapt::Thresholds& thresholds() const { return thresholds_; }
+  [[nodiscard]] const adapt::NodeHistory& history() const { return history_; }
+  [[nodiscard]] const adapt::BenignRates& rates() const { return rates_; }
 
  private:
   void see(SymbolId node, int64_t ts_ns);
@@ -104,8 +113,11 @@ class Adaptation {
     int64_t held_until_ns = kNoTimeNs;
     int64_t confirmed_ns = kNoTimeNs;
   };
+  void save_nodes(StateWriter& writer) const;
+  void load_nodes(StateReader& reader);
   std::unordered_map<SymbolId, NodeState> nodes_;
   std::unordered_map<std::string, const KnownIncident*> known_;  // by incident, not yet learned
+  std::unordered_map<std::string, KnownIncident> told_;  // by an operator, of incidents still open
   size_t known_next_ = 0;  // of options_.known, in time
 };
 

@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
+#include "runtime/base/result.h"
+#include "runtime/base/state_stream.h"
 #include "runtime/base/time.h"
 #include "runtime/stream/ndjson_decoder.h"
 #include "runtime/stream/slab.h"
@@ -49,6 +51,10 @@ class LogDecoder {
   void decode(std::string_view text, uint64_t first_line, RecordBatch& out);
   void finish(RecordBatch& out);
   [[nodiscard]] const IngestCounters& counters() const;
+  /// What the next line may depend on: lines that may fold, the last stamp, year, boot and file time.
+  /// The zone and gpu_map stay those of this decoder's options. load() before the first line.
+  void save(StateWriter& writer) const;
+  Status load(StateReader& reader);
   /// What was assumed or left out, each said once ("year 2026 assumed for stamps without one").
   [[nodiscard]] const std::vector<std::string>& notices() const;
 
