@@ -55,3 +55,8 @@ set_tests_properties(author_fuzz PROPERTIES LABELS fuzz TIMEOUT 120)
 include(tests/cli/cli.cmake)
 
 include(tests/tools/tools.cmake)
+
+# Workers over a real NATS JetStream server.
+add_test(NAME nats_cluster_test COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/cluster/nats_test.sh
+  $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR})
+set_tests_properties(nats_cluster_test PROPERTIES LABELS cluster TIMEOUT 300 SKIP_RETURN_CODE 77)

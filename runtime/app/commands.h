@@ -35,6 +35,7 @@ Command add_help_id(CLI::App& app, const CommonFlags& common);
 Command add_new(CLI::App& app, const CommonFlags& common);
 Command add_completion(CLI::App& app, const CommonFlags& common);
 Command add_diff(CLI::App& app, const CommonFlags& common);
+Command add_worker(CLI::App& app, const CommonFlags& common);
 Command add_schema(CLI::App& app, const CommonFlags& common);
 
 }  // namespace reflex::app

@@ -1,0 +1,167 @@
+// `reflex worker route|signals|attribute`: one process of a cluster that meets on a broker.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+
+#include "runtime/app/commands.h"
+#include "runtime/app/input_options.h"
+#include "runtime/app/load_packs.h"
+#include "runtime/broker/nats_broker.h"
+#include "runtime/cluster/roles.h"
+#include "runtime/engine/inventory.h"
+#include "runtime/explain/explain.h"
+#include "runtime/learn/model_file.h"
+
+namespace reflex::app {
+namespace {
+
+struct WorkerFlags {
+  InputFlags input;
+  broker::NatsOptions nats;
+  uint32_t partitions = 1;
+  uint32_t partition = 0;
+  uint32_t workers = 1;
+  uint32_t worker = 0;
+  std::string model;
+  std::string output;
+};
+
+// Why global: a signal handler has no argument.
+std::atomic<bool> stop_asked{false};
+
+class Worker {
+ public:
+  Worker(const WorkerFlags& flags, const CommonFlags& common) : flags_(flags), common_(common) {}
+
+  template <typename Role>
+  int run(Role&& role) {
+    Loaded loaded = load_packs(flags_.input.load, common_);
+    if (loaded.exit_code != kOk) return loaded.exit_code;
+    context_.pack = loaded.compilation->pack;
+    auto connected = broker::connect_nats(flags_.nats);
+    if (!connected.ok()) return fail(connected.error());
+    const std::unique_ptr<broker::Broker> broker = std::move(connected).value();
+    context_.broker = broker.get();
+    context_.partitions = flags_.partitions;
+    context_.stop = &stop_asked;
+    context_.note = [this](const std::string& text) { print_note(common_, text); };
+    context_.inventory = [this](topology::Topology& topology) { return read_inventory(topology); };
+    std::signal(SIGINT, [](int) { stop_asked = true; });
+    std::signal(SIGTERM, [](int) { stop_asked = true; });
+    const Status status = role(context_);
+    return status.ok() ? kOk : fail(status.error());
+  }
+
+  Status route(const cluster::RoleContext& context) {
+    if (auto status = check_files(flags_.input, {}); !status.ok()) return status;
+    auto options = pipeline_options(flags_.input);
+    if (!options.ok()) return options.error();
+    auto counters = cluster::route(context, options.value());
+    if (!counters.ok()) return counters.error();
+    print_note(common_, fmt::format("{} lines sent", counters.value().lines));
+    if (counters.value().rejected_total() > 0) {
+      print_note(common_, "rejected: " + rejects_text(counters.value()));
+    }
+    return ok_status();
+  }
+
+  Status attribute(const cluster::RoleContext& context) {
+    engine::EngineOptions options;
+    if (!flags_.model.empty()) {
+      auto model = learn::load_model(flags_.model, *context.pack);
+      if (!model.ok()) return model.error();
+      options.model = std::make_shared<const abi::Model>(std::move(model).value());
+    }
+    FILE* out = flags_.output.empty() ? stdout : std::fopen(flags_.output.c_str(), "w");
+    if (!out) return Error{fmt::format("cannot write {}", flags_.output)};
+    bool failed = false;
+    engine::EngineSinks sinks;
+    sinks.verdict = [&](abi::Verdict&& verdict) {
+      const std::string line = explain::to_json(verdict, false) + "\n";
+      failed |= std::fwrite(line.data(), 1, line.size(), out) != line.size();
+      failed |= std::fflush(out) != 0;
+    };
+    Status status =
+        cluster::attribute(context, flags_.worker, flags_.workers, std::move(options), sinks);
+    if (out != stdout) failed |= std::fclose(out) != 0;
+    if (status.ok() && failed) return Error{"writing verdicts failed (disk full?)"};
+    return status;
+  }
+
+ private:
+  int fail(const Error& error) {
+    print_error(common_, error.message);
+    return error.exit_code;
+  }
+
+  Status read_inventory(topology::Topology& topology) {
+    for (const auto& path : flags_.input.inventories) {
+      auto summary = engine::load_inventory(path, *context_.pack->symbols, topology);
+      if (!summary.ok()) return summary.error();
+    }
+    return ok_status();
+  }
+
+  const WorkerFlags& flags_;
+  const CommonFlags& common_;
+  cluster::RoleContext context_;
+};
+
+void add_role_options(CLI::App& sub, WorkerFlags& flags) {
+  sub.add_option("packs", flags.input.load.packs, "pack folders or .rfx files")->required();
+  sub.add_option("--profiles", flags.input.load.profiles,
+                 "hardware profiles (default: hwprofiles/ near the packs)");
+  sub.add_option("--inventory", flags.input.inventories, "nodes, labels and jobs (JSON)");
+  sub.add_option("--partitions", flags.partitions, "processes of `signals` in all")
+      ->check(CLI::Range(1, 4096));
+  sub.add_option("--broker", flags.nats.url, "NATS server, nats://host:4222");
+  sub.add_option("--credentials", flags.nats.credentials, "NATS credentials file");
+  sub.add_option("--stream", flags.nats.stream, "JetStream stream; made when missing");
+}
+
+}  // namespace
+
+Command add_worker(CLI::App& app, const CommonFlags& common) {
+  auto flags = std::make_shared<WorkerFlags>();
+  auto* sub = app.add_subcommand("worker", "one process of a cluster that meets on NATS JetStream");
+  sub->require_subcommand(1);
+  auto* route = sub->add_subcommand("route", "read events and logs, send them to the partitions");
+  add_role_options(*route, *flags);
+  route->add_option("--events", flags->input.events, "NDJSON files, also .gz and .zst; - is stdin");
+  route->add_option("--log", flags->input.logs, "NODE=FILE: raw log text of one node");
+  route->add_option("--year", flags->input.year, "year of log stamps without one");
+  route->add_option("--tz", flags->input.tz, "zone of log stamps without one, like +01:00");
+  auto* signals = sub->add_subcommand("signals", "evaluate the signals of the nodes of a partition");
+  add_role_options(*signals, *flags);
+  signals->add_option("--partition", flags->partition, "0 .. partitions - 1")->required();
+  auto* attribute = sub->add_subcommand("attribute", "weigh the incidents of a share of the jobs");
+  add_role_options(*attribute, *flags);
+  attribute->add_option("--worker", flags->worker, "0 .. workers - 1");
+  attribute->add_option("--workers", flags->workers, "processes of `attribute` in all")
+      ->check(CLI::Range(1, 1024));
+  attribute->add_option("--model", flags->model, "learned numbers (`reflex learn`)");
+  attribute->add_option("-o,--output", flags->output, "write verdicts to this file");
+  return [=, &common] {
+    if (!sub->parsed()) return -1;
+    const bool out_of_range = (signals->parsed() && flags->partition >= flags->partitions) ||
+                              (attribute->parsed() && flags->worker >= flags->workers);
+    if (out_of_range) {
+      print_error(common, signals->parsed()
+                              ? fmt::format("--partition {}: there are {} (--partitions), from 0",
+                                            flags->partition, flags->partitions)
+                              : fmt::format("--worker {}: there are {} (--workers), from 0",
+                                            flags->worker, flags->workers));
+      return static_cast<int>(kUsage);
+    }
+    Worker worker(*flags, common);
+    if (route->parsed()) return worker.run([&](const auto& c) { return worker.route(c); });
+    if (signals->parsed()) {
+      return worker.run([&](const auto& c) { return cluster::signals(c, flags->partition); });
+    }
+    return worker.run([&](const auto& c) { return worker.attribute(c); });
+  };
+}
+
+}  // namespace reflex::app
