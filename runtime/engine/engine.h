@@ -103,6 +103,7 @@ class Engine {
   void deliver(const std::vector<const abi::Record*>& told, int64_t watermark_ns);
   void note_repair(const abi::Record& record);
   bool load_clock(StateReader& reader);
+  bool load_signals(StateReader& reader, abi::LoadNames& names, LoadReport& report);
 
   std::shared_ptr<const abi::CompiledPack> pack_;
   EngineSinks sinks_;
