@@ -108,6 +108,7 @@ class Engine {
   void begin_epoch();
   void deliver(const std::vector<const abi::Record*>& told, int64_t watermark_ns);
   bool load_clock(StateReader& reader);
+  bool load_signals(StateReader& reader, abi::LoadNames& names, LoadReport& report);
 
   std::shared_ptr<const abi::CompiledPack> pack_;
   EngineSinks sinks_;

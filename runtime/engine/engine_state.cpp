@@ -3,6 +3,7 @@
 // Topology first: what is bound to nodes asks it for their classes. Signals next: which of them
 // begin anew decides what of rates and evidence comes along.
 #include <algorithm>
+#include <unordered_map>
 
 #include "runtime/engine/engine.h"
 
@@ -31,6 +32,9 @@ void Engine::save(StateWriter& writer) const {
   writer.flag(started_);
   writer.end();
   topology_->save(writer);
+  StateWriter signals(*pack_->symbols);  // its own: it may be skipped
+  signals_->save(signals);
+  writer.text(signals.take());
   coverage_.save(writer);
   adaptation_->save(writer);
   incidents_->save(writer);
@@ -43,6 +47,7 @@ Result<LoadReport> Engine::load(StateReader& reader) {
   if (!reader.enter("engine") || !names.load(reader, *pack_)) return damaged();
   if (!load_clock(reader)) return damaged();
   topology_->load(reader, names);
+  if (!load_signals(reader, names, report)) return damaged();
   coverage_.load(reader, names);
   adaptation_->load(reader, names);
   incidents_->load(reader, names, last_ts_ns_);
@@ -51,6 +56,29 @@ Result<LoadReport> Engine::load(StateReader& reader) {
   if (!pack_->adaptives.empty()) signals_->set_tables(adaptation_->tables());
   report.notes = std::move(names.notes());
   return report;
+}
+
+bool Engine::load_signals(StateReader& reader, abi::LoadNames& names, LoadReport& report) {
+  const std::string_view bytes = reader.text();
+  if (reader.failed()) return false;
+  StateReader own(bytes, *pack_->symbols);
+  std::vector<eval::StateFate> fates;
+  if (!signals_->load(own, &fates)) return false;
+  std::unordered_map<std::string_view, abi::SignalId> signals;
+  for (abi::SignalId s = 0; s < pack_->signals.size(); ++s) signals[pack_->signals[s].name] = s;
+  std::unordered_map<std::string_view, abi::FeatureId> features;
+  for (abi::FeatureId f = 0; f < pack_->features.size(); ++f) features[pack_->features[f].name] = f;
+  for (eval::StateFate& fate : fates) {
+    if (fate.fate == abi::Fate::kReset) {
+      const auto signal = signals.find(fate.name);
+      if (!fate.is_feature && signal != signals.end()) names.reset_signal(signal->second);
+      const auto feature = features.find(fate.name);
+      if (fate.is_feature && feature != features.end()) names.reset_feature(feature->second);
+    }
+    report.rows.push_back({fate.is_feature ? "feature" : "signal", std::move(fate.name),
+                           std::string(abi::word_of(fate.fate)), std::move(fate.why), fate.bytes});
+  }
+  return true;
 }
 
 bool Engine::load_clock(StateReader& reader) {
