@@ -33,7 +33,7 @@ void Engine::save(StateWriter& writer) const {
   writer.end();
   topology_->save(writer);
   StateWriter signals(*pack_->symbols);  // its own: it may be skipped
-  signals_->save(signals);
+  signals_->local().save(signals);
   writer.text(signals.take());
   coverage_.save(writer);
   adaptation_->save(writer);
@@ -63,7 +63,7 @@ bool Engine::load_signals(StateReader& reader, abi::LoadNames& names, LoadReport
   if (reader.failed()) return false;
   StateReader own(bytes, *pack_->symbols);
   std::vector<eval::StateFate> fates;
-  if (!signals_->load(own, &fates)) return false;
+  if (!signals_->local().load(own, &fates)) return false;
   std::unordered_map<std::string_view, abi::SignalId> signals;
   for (abi::SignalId s = 0; s < pack_->signals.size(); ++s) signals[pack_->signals[s].name] = s;
   std::unordered_map<std::string_view, abi::FeatureId> features;
