@@ -75,6 +75,7 @@ class Session {
     engine_ = std::move(created).value();
     place();
     names_.emplace(pack_, engine_->topology());
+    engine_->coverage().rename_exceptions(*names_);
     stream::ReorderOptions reorder_options;
     reorder_options.lateness_ns = pack_->clock.lateness_ns;
     reorder_options.idle_after_ns = pack_->clock.idle_after_ns;

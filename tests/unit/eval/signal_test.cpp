@@ -313,8 +313,10 @@ TEST(Conditions, NoDataInterruptsOrHolds) {
 
 // ---------------------------------------------------------------- peers, classes, dispatch
 
-TEST(Peers, MedianOfTheOthersInClosedBuckets) {
-  EXPECT_TRUE(rc::check([] {
+/// Against a plain computation from the events; with `by` only nodes of the same role are peers:
+/// nodes 0 and 1 have one, 2 and 3 state none.
+void check_medians(bool by) {
+  EXPECT_TRUE(rc::check([by] {
     Stream s;
     abi::FeaturePlan last;
     last.entity_kind = s.node;
@@ -323,8 +325,10 @@ TEST(Peers, MedianOfTheOthersInClosedBuckets) {
     abi::PeersQuery query;
     query.feature = f;
     query.scope = "job";
-    query.at_least = 2;
+    query.at_least = by ? 1 : 2;
     query.bucket_ns = 6 * kSec;
+    const SymbolId role = s.b.pack->symbols->intern("role");
+    if (by) query.by = {{abi::kNone32, role}};
     s.b.pack->peers.push_back(query);
     struct Seen {
       int t, node;
@@ -345,6 +349,9 @@ TEST(Peers, MedianOfTheOthersInClosedBuckets) {
     s.topology = std::make_shared<topology::Topology>(s.b.pack);
     s.topology->start_job(s.b.pack->symbols->intern("job"), 0,
                           {s.names[0], s.names[1], s.names[2], s.names[3]});
+    const SymbolId stage = s.b.pack->symbols->intern("stage0");
+    s.topology->set_labels(s.names[0], 0, {{role, stage}});
+    s.topology->set_labels(s.names[1], 0, {{role, stage}});
     const auto events = arbitrary_events(5);  // node 4 has no job
     s.load(events);
     s.run();
@@ -358,17 +365,22 @@ TEST(Peers, MedianOfTheOthersInClosedBuckets) {
       for (size_t j = 0; j < i; ++j) {
         const Event& e = events[j];
         if (e.kind != 0 || e.node == 4 || e.node == seen.node) continue;
+        if (by && (e.node < 2) != (seen.node < 2)) continue;
         if (e.t / 6 < bucket && e.t / 6 >= bucket - 4) newest[e.node] = e.value;
       }
       std::vector<double> values;
       for (const auto& [node, v] : newest) values.push_back(v);
       std::sort(values.begin(), values.end());
-      const bool known = values.size() >= 2 && seen.node != 4;
+      const bool known = values.size() >= query.at_least && seen.node != 4;
       RC_ASSERT((seen.value.known != 0) == known);
       if (known) RC_ASSERT(seen.value.f64() == values[(values.size() - 1) / 2]);
     }
   }));
 }
+
+TEST(Peers, MedianOfTheOthersInClosedBuckets) { check_medians(false); }
+
+TEST(Peers, OnlyThoseOfTheSameRole) { check_medians(true); }
 
 TEST(Classes, APredicateSeesTheParametersOfItsNodesClass) {
   Stream s;
