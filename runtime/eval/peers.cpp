@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/base/check.h"
+
 namespace reflex::eval {
 namespace {
 
@@ -50,10 +52,13 @@ Peers::Peers(ShardCore& core) : core_(core) {
     queries_[q].query = q;
     queries_of_[core.pack.peers[q].feature].push_back(q);
     for (const abi::PeersKey& key : core.pack.peers[q].by) {
-      if (key.feature == abi::kNone32 || key_number_[key.feature] != abi::kNone32) continue;
-      key_number_[key.feature] = static_cast<uint32_t>(key_samples_.size());
-      key_samples_.emplace_back();
-      key_kinds_.push_back(core.pack.features[key.feature].entity_kind);
+      if (key.feature == abi::kNone32) continue;
+      const int64_t width = core.pack.peers[q].bucket_ns;
+      if (key_number_[key.feature] == abi::kNone32) {
+        key_number_[key.feature] = static_cast<uint32_t>(keys_.size());
+        keys_.push_back({core.pack.features[key.feature].entity_kind, width, {}});
+      }
+      RFX_CHECK(keys_[key_number_[key.feature]].bucket_ns == width);
     }
   }
 }
@@ -73,8 +78,9 @@ void Peers::note(abi::FeatureId feature, EntityIndex entity, int64_t ts_ns, abi:
   if (value.known == 0) return;
   const abi::FeaturePlan& plan = core_.pack.features[feature];
   const double v = plan.integer_result ? static_cast<double>(value.i64()) : value.f64();
-  if (const uint32_t key = key_number_[feature]; key != abi::kNone32) {
-    put(key_samples_[key], entity, bucket_of(ts_ns, abi::PeersQuery{}.bucket_ns), v);
+  if (const uint32_t number = key_number_[feature]; number != abi::kNone32) {
+    Key& key = keys_[number];
+    put(key.samples, entity, bucket_of(ts_ns, key.bucket_ns), v);
   }
   const int position = core_.program.node_position(plan.entity_kind);
   if (position < 0) return;
@@ -117,7 +123,7 @@ std::vector<double> Peers::keys_of(const Question& asked, SymbolId node,
       const SymbolId label = core_.program.topology().label(node, by.label, asked.now_ns);
       if (label != kNoSymbol) value = label;
     } else {
-      closed_value(key_samples_[key_number_[by.feature]], entity, asked.bucket, INT64_MIN, value);
+      closed_value(keys_[key_number_[by.feature]].samples, entity, asked.bucket, INT64_MIN, value);
     }
     keys.push_back(value);
   }
@@ -215,9 +221,8 @@ abi::Value Peers::statistic(const PerQuery& q, const Question& asked, EntityInde
 }
 
 void Peers::reset_entity(abi::EntityKindId kind, EntityIndex entity) {
-  for (size_t key = 0; key < key_samples_.size(); ++key) {
-    std::vector<Sample>& samples = key_samples_[key];
-    if (key_kinds_[key] == kind && entity < samples.size()) samples[entity] = Sample{};
+  for (Key& key : keys_) {
+    if (key.kind == kind && entity < key.samples.size()) key.samples[entity] = Sample{};
   }
   for (PerQuery& q : queries_) {
     if (core_.pack.features[core_.pack.peers[q.query].feature].entity_kind != kind) continue;

@@ -46,6 +46,12 @@ class Peers {
     std::vector<Sample> samples;                                     // [EntityIndex]
     std::unordered_map<SymbolId, std::vector<EntityIndex>> by_node;  // never iterated for output
   };
+  /// A feature that stands behind `by`.
+  struct Key {
+    abi::EntityKindId kind = 0;
+    int64_t bucket_ns = 0;
+    std::vector<Sample> samples;  // [EntityIndex]
+  };
   struct Group {
     int64_t bucket = INT64_MIN;
     std::vector<double> sorted;
@@ -74,9 +80,8 @@ class Peers {
   ShardCore& core_;
   std::vector<PerQuery> queries_;                  // [query]
   std::vector<std::vector<uint32_t>> queries_of_;  // [FeatureId]
-  std::vector<uint32_t> key_number_;               // [FeatureId] into key_samples_, or kNone32
-  std::vector<std::vector<Sample>> key_samples_;   // [key number][EntityIndex]
-  std::vector<abi::EntityKindId> key_kinds_;       // [key number]
+  std::vector<uint32_t> key_number_;               // [FeatureId] into keys_, or kNone32
+  std::vector<Key> keys_;
   std::map<GroupId, Group> groups_;
 };
 
