@@ -266,7 +266,7 @@ callArguments : LPAREN ( callArgument ( COMMA callArgument )* )? RPAREN ;
 callArgument : expr ( K_WHERE expr )? callOption* | callOption+ ;
 callOption : optionName sum ;
 optionName : K_HALF_LIFE | K_GAP | K_LAST | K_WITHIN | K_MIN | K_MAX | K_SLACK | K_TARGET | K_OVER
-           | K_STALE_AFTER | K_EXACT | K_ALPHA ;
+           | K_STALE_AFTER | K_EXACT | K_ALPHA | K_BY ;
 listLiteral : LBRACKET ( listElement ( COMMA listElement )* COMMA? )? RBRACKET ;
 listElement : sum ( RANGE sum | COLON sum )? ;
 bareNumber : INT | REAL | PERCENT | exprName ( DOT identifier )* ;

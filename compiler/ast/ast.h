@@ -39,7 +39,7 @@ enum class ExprKind : uint8_t {
   kIndex,     // args[0] [ args[1] ]
   kCall,      // text ( args ), text may be dotted or end in '?' ("u32?"); `x is missing` is
               // missing(x); `label gpu.product` is label(gpu.product) with one kName;
-              // arg_names is parallel to args, "" = positional (always, for now)
+              // arg_names is parallel to args, "" = positional; "by" in `peers(job by x)`
   kNot,       // not args[0]
   kNegate,    // - args[0]
   kBinary,    // op args[0] args[1]

@@ -188,7 +188,13 @@ class Signer {
                                                   : " table";
       case Op::kPeers: {
         const auto& q = pack.peers[inst.index];
-        return " peers " + q.scope + " " + std::to_string(static_cast<int>(q.stat)) + " " +
+        std::string by;
+        for (const abi::PeersKey& key : q.by) {
+          by += key.feature != abi::kNone32
+                    ? " by " + named_feature(key.feature)
+                    : " by label " + std::string(pack.symbols->name(key.label));
+        }
+        return " peers " + q.scope + by + " " + std::to_string(static_cast<int>(q.stat)) + " " +
                std::to_string(q.at_least) + " " + named_feature(q.feature);
       }
       case Op::kNodeLabel:

@@ -74,6 +74,7 @@ ast::ExprPtr Builder::access(Parser::AccessContext* ctx) {
 
 ast::ExprPtr Builder::call(Parser::CallArgumentsContext* ctx, const ast::Name& callee) {
   const source::Span whole = source::cover(callee.span, span(ctx));
+  if (callee.text == "peers") return peers(ctx, callee, whole);
   if (is_stream_function(callee.text) || has_stream_parts(ctx)) {
     auto e = node(ExprKind::kAggregate, whole);
     e->text = callee.text;
@@ -87,6 +88,29 @@ ast::ExprPtr Builder::call(Parser::CallArgumentsContext* ctx, const ast::Name& c
   for (auto* argument : ctx->callArgument()) {
     e->args.push_back(expr(argument->expr(0)));
     e->arg_names.emplace_back();
+  }
+  return finish(std::move(e));
+}
+
+ast::ExprPtr Builder::peers(Parser::CallArgumentsContext* ctx, const ast::Name& callee,
+                            source::Span whole) {
+  auto e = node(ExprKind::kCall, whole);
+  e->text = callee.text;
+  e->op_span = callee.span;
+  for (auto* argument : ctx->callArgument()) {
+    if (!argument->expr().empty()) {
+      e->args.push_back(expr(argument->expr(0)));
+      e->arg_names.emplace_back();
+    }
+    for (auto* given : argument->callOption()) {
+      ast::Aggregate::Option o = option(given);
+      if (o.name != "by") {
+        error(o.span, "peers(..) has no option '" + o.name + "'", "write: peers(job by ..)");
+        continue;
+      }
+      e->args.push_back(std::move(o.value));
+      e->arg_names.emplace_back("by");
+    }
   }
   return finish(std::move(e));
 }

@@ -53,6 +53,8 @@ class Builder {
   ast::ExprPtr term(Parser::TermContext* ctx);
   ast::ExprPtr primary(Parser::PrimaryContext* ctx);
   ast::ExprPtr access(Parser::AccessContext* ctx);
+  ast::ExprPtr peers(Parser::CallArgumentsContext* ctx, const ast::Name& callee,
+                     source::Span whole);
   ast::ExprPtr call(Parser::CallArgumentsContext* ctx, const ast::Name& callee);
   ast::ExprPtr list(Parser::ListLiteralContext* ctx);
   ast::ExprPtr bare_number(Parser::BareNumberContext* ctx);

@@ -1,4 +1,4 @@
-// Calls: builtins, macros (expanded hygienically), peers.
+// Calls: builtins, macros (expanded hygienically).
 //
 // A macro's body is checked again for each use, in an environment of its own: its parameters are
 // bound to the caller's syntax trees together with the caller's environment, and every other name
@@ -350,78 +350,6 @@ NodePtr check_call(State& s, const Env& env, const Expr& e) {
     return poison(e.span);
   }
   return unknown_function(s, env, e);
-}
-
-bool mentions_peers(const Expr& e) {
-  if (e.kind == ExprKind::kCall && e.text == "peers") return true;
-  if (e.kind == ExprKind::kName && e.text.rfind("peers.", 0) == 0) return true;
-  for (const auto& a : e.args) {
-    if (a && mentions_peers(*a)) return true;
-  }
-  return false;
-}
-
-NodePtr check_peers(State& s, const Env& env, const std::string& scope, const Segment& stat,
-                    Span span) {
-  using abi::PeersStat;
-  static constexpr std::array<std::pair<std::string_view, PeersStat>, 7> kStats{
-      {{"median", PeersStat::kMedian},
-       {"mad", PeersStat::kMad},
-       {"mean", PeersStat::kMean},
-       {"min", PeersStat::kMin},
-       {"max", PeersStat::kMax},
-       {"rank", PeersStat::kRank},
-       {"count", PeersStat::kCount}}};
-  static constexpr std::array<std::string_view, 4> kScopes{"job", "rack", "tor", "class"};
-  if (std::find(kScopes.begin(), kScopes.end(), scope) == kScopes.end()) {
-    auto& d = s.report(Id::kUnknownName, span, "no peers of '" + scope + "'");
-    d.help = "there are: job, rack, tor, class";
-    return poison(span);
-  }
-  const auto row = std::find_if(kStats.begin(), kStats.end(),
-                                [&](const auto& r) { return r.first == stat.text; });
-  if (row == kStats.end()) {
-    auto& d = s.report(Id::kUnknownName, stat.span, "peers have no '" + stat.text + "'");
-    std::vector<std::string> names;
-    for (const auto& [name, value] : kStats) names.emplace_back(name);
-    suggest(d, stat.text, names, stat.span);
-    return poison(span);
-  }
-  if (!env.peers_allowed) {
-    auto& d = s.report(Id::kNotHere, span, "peers are compared only in `when` and in targets");
-    d.help = "write: signal .. { when gpu.temp.value > peers(job).median + .. }";
-    return poison(span);
-  }
-  if (env.peers_feature == kNone32) {
-    auto& d = s.report(Id::kPeersWithoutFeature, span,
-                       "peers has nothing to compare: the other side reads no feature");
-    d.help = "write: gpu.temp.value > peers(job).median + ..";
-    return poison(span);
-  }
-  const PeersStat which = row->second;
-  const std::string key = std::to_string(env.peers_feature) + "/" + scope + "/" + stat.text + "/" +
-                          std::to_string(env.peers_at_least);
-  const auto [it, added] = s.peers_ids.emplace(key, static_cast<uint32_t>(s.pack.peers.size()));
-  if (added) {
-    abi::PeersQuery q;
-    q.feature = env.peers_feature;
-    q.scope = scope;
-    q.stat = which;
-    q.at_least = env.peers_at_least;
-    s.pack.peers.push_back(std::move(q));
-  }
-  Type t = env.peers_type;
-  t.optional = true;
-  if (which == PeersStat::kRank || which == PeersStat::kCount || !is_number(t)) {
-    // A duration's statistics come back as f64 nanoseconds.
-    const bool duration =
-        t.scalar == Scalar::kDuration && which != PeersStat::kRank && which != PeersStat::kCount;
-    const NodePtr n = load(Op::kPeers, it->second, real_type(), span);
-    return duration ? to_i64(n, duration_type()) : n;
-  }
-  if (t.scalar == Scalar::kInt) t = real_type();
-  if (which == PeersStat::kMad && t.unit == abi::Unit::kCelsius) t.unit = abi::Unit::kCelsiusDelta;
-  return load(Op::kPeers, it->second, t, span);
 }
 
 }  // namespace reflex::sema

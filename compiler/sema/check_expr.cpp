@@ -189,17 +189,12 @@ NodePtr check_not(State& s, const Env& env, const Expr& e) {
   return make(Op::kNot, bool_type(), {x}, e.span);
 }
 
-/// peers(job).median: the one access whose base is a call.
+/// peers(job by ..).median: the one access whose base is a call.
 NodePtr check_member(State& s, const Env& env, const Expr& e, const Type* expected) {
   if (const auto path = flatten(e)) return check_path(s, env, *path, e.span, expected);
   const Expr& base = *e.args[0];
   if (base.kind == ExprKind::kCall && base.text == "peers") {
-    std::string scope = "job";
-    if (!base.args.empty()) {
-      const auto path = flatten(*base.args[0]);
-      scope = path && path->size() == 1 ? (*path)[0].text : "?";
-    }
-    return check_peers(s, env, scope, {e.text, e.span}, e.span);
+    return check_peers(s, env, &base, {e.text, e.span}, e.span);
   }
   s.report(Id::kTypeMismatch, e.span, "only events and peers(..) have members");
   return poison(e.span);

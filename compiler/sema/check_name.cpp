@@ -261,7 +261,7 @@ NodePtr check_path(State& s, const Env& env, const std::vector<Segment>& path, S
     return poison(span);
   }
   if (head == "profile" && path.size() > 1) return parameter(s, path, span);
-  if (head == "peers" && path.size() == 2) return check_peers(s, env, "job", path[1], span);
+  if (head == "peers" && path.size() == 2) return check_peers(s, env, nullptr, path[1], span);
   if (head == "now" && path.size() == 1) return load(Op::kNow, 0, instant_type(), span);
   if (env.has_entity && path.size() == 1) {
     const auto keys = s.pack.entity_kinds[env.entity_kind].keys;

@@ -79,7 +79,8 @@ NodePtr check_text_match(State& s, const Env& env, const ast::Expr& e);
 NodePtr check_bits(State& s, const Env& env, const ast::Expr& e);
 NodePtr check_call(State& s, const Env& env, const ast::Expr& e);
 NodePtr check_percent_of(State& s, const Env& env, const ast::Expr& e);
-NodePtr check_peers(State& s, const Env& env, const std::string& scope, const Segment& stat,
+/// `call` is the call `peers(..)`; null for the short form `peers.median`.
+NodePtr check_peers(State& s, const Env& env, const ast::Expr* call, const Segment& stat,
                     Span span);
 bool mentions_peers(const ast::Expr& e);
 NodePtr compare(State& s, ast::BinaryOp op, NodePtr a, NodePtr b, Span span);

@@ -17,6 +17,7 @@
 #include "runtime/abi/plan_ids.h"
 #include "runtime/abi/state_shape.h"
 #include "runtime/abi/types.h"
+#include "runtime/base/symbols.h"
 
 namespace reflex::abi {
 
@@ -196,10 +197,17 @@ struct FeaturePlan {
 
 enum class PeersStat : uint8_t { kMedian, kMad, kMean, kMin, kMax, kRank, kCount };
 
-/// peers(scope).stat of feature `feature`: over the other entities of the same scope.
+/// What peers have in common besides their scope: a feature's value or a label of their node.
+struct PeersKey {
+  FeatureId feature = kNone32;  // on the same keys as the compared one; kNone32: the label
+  SymbolId label = kNoSymbol;
+};
+
+/// peers(scope by keys).stat of feature `feature`: over the other entities of the same scope.
 struct PeersQuery {
   FeatureId feature = 0;
-  std::string scope;  // "job", "rack", "tor", "class"
+  std::string scope;         // "job", "rack", "tor", "class"
+  std::vector<PeersKey> by;  // equal in all of these; without a value is a value of its own
   PeersStat stat = PeersStat::kMedian;
   uint32_t at_least = 3;  // fewer peers with a value: unknown
   int64_t bucket_ns = 30'000'000'000;

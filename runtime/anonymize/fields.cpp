@@ -149,7 +149,7 @@ Field field_of(std::string_view raw) {
   for (const Row& row : kRows) {
     if (row.key == key) return row.field;
   }
-  if (starts_with(key, "serial.") || ends_with(key, "_serial") || ends_with(key, "_uuid")) {
+  if (starts_with(key, "serial.") || starts_with(key, "ip.") || ends_with(key, "_serial") || ends_with(key, "_uuid")) {
     return name(NameKind::kSerial);
   }
   if (starts_with(key, "pci.")) return kPlace;

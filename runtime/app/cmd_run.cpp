@@ -163,6 +163,11 @@ void print_summary(const engine::PipelineSummary& summary, const engine::Engine&
   if (c.bad_fields > 0) {
     print_note(common, fmt::format("{} fields of wrong type were taken as missing", c.bad_fields));
   }
+  if (summary.unknown_peers > 0) {
+    print_note(common, fmt::format("{} times a peer was named by an address that no node has: give "
+                                   "it as a label `ip` or `ip.NAME` (--inventory)",
+                                   summary.unknown_peers));
+  }
   if (engine.triggers_unplaced() > 0) {
     print_note(common, fmt::format("{} triggers on nodes that no job holds: give the placement "
                                    "(--inventory, or job.start events)",

@@ -70,6 +70,7 @@ class Session {
     if (auto status = begin(variant.threads); !status.ok()) return status.error();
     place();
     names_.emplace(pack_, engine_->topology());
+    engine_->coverage().rename_exceptions(*names_);
     source_ = pack_->symbols->intern("test");
     reorder_->add_source(source_, /*is_log=*/true);  // the script's order breaks ties
     stream::Released released;
@@ -103,6 +104,7 @@ class Session {
     auto created = engine::Engine::create(pack_, options, sinks);
     if (!created.ok()) return created.error();
     engine_ = std::move(created).value();
+    if (names_) engine_->coverage().rename_exceptions(*names_);  // of a restored run
     stream::ReorderOptions reorder_options;
     reorder_options.lateness_ns = pack_->clock.lateness_ns;
     reorder_options.idle_after_ns = pack_->clock.idle_after_ns;

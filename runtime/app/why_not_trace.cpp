@@ -162,7 +162,8 @@ class Tracer {
         return inst.index < pack_.adaptives.size() ? "profile." + pack_.adaptives[inst.index].name
                                                    : "table#" + std::to_string(inst.index);
       case Op::kPeers:
-        return "peers(" + pack_.peers[inst.index].scope + ")";
+        return "peers(" + pack_.peers[inst.index].scope +
+               (pack_.peers[inst.index].by.empty() ? ")" : " by ..)");
       case Op::kCapture:
         return "field of an earlier step";
       default:

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "runtime/base/time.h"
+#include "runtime/engine/inventory_names.h"
 
 namespace reflex::engine {
 namespace {
@@ -21,21 +22,31 @@ Coverage::Coverage(std::shared_ptr<const abi::CompiledPack> pack)
       if (!line.ignore) decoded_kind_[line.kind] = 1;
     }
   }
-  read_exceptions();
+  read_exceptions(nullptr);
 }
 
-void Coverage::read_exceptions() {
+void Coverage::read_exceptions(InventoryNames* names) {
+  exceptions_.clear();
   for (size_t s = 0; s < pack_->signals.size(); ++s) {
     const abi::ExceptionPlan& plan = pack_->signals[s].exceptions;
     if (plan.rows.empty()) continue;
     exceptions_.resize(pack_->signals.size());
     const auto& keys = pack_->entity_kinds[pack_->signals[s].entity_kind].keys;
     for (const auto& row : plan.rows) {
-      exceptions_[s].rows.insert(row.values);
+      std::vector<uint64_t> values = row.values;
+      SymbolId node = kNoSymbol;
       for (size_t i = 0; i < plan.positions.size(); ++i) {
         if (keys[plan.positions[i]] != "node") continue;
-        exceptions_[s].nodes.insert(static_cast<SymbolId>(row.values[i]));
+        node = static_cast<SymbolId>(values[i]);
+        if (names != nullptr) node = names->node(node);
+        values[i] = node;
+        exceptions_[s].nodes.insert(node);
       }
+      for (size_t i = 0; names != nullptr && i < plan.positions.size(); ++i) {
+        if (keys[plan.positions[i]] != "gpu") continue;
+        values[i] = static_cast<uint64_t>(names->gpu(node, static_cast<int64_t>(values[i])));
+      }
+      exceptions_[s].rows.insert(std::move(values));
     }
   }
 }

@@ -22,10 +22,14 @@
 
 namespace reflex::engine {
 
+class InventoryNames;
+
 class Coverage {
  public:
   explicit Coverage(std::shared_ptr<const abi::CompiledPack> pack);
 
+  /// Sites write exceptions as their sources name things; firings carry the inventory's names.
+  void rename_exceptions(InventoryNames& names) { read_exceptions(&names); }
   void add_log(SymbolId node);
   /// Everything is observed everywhere (tests: what a script does not say did not happen).
   void assume_all() { all_ = true; }
@@ -64,7 +68,7 @@ class Coverage {
   std::vector<Exceptions> exceptions_;  // [SignalId]; empty when no signal has any
   std::vector<uint8_t> decoded_kind_;  // [KindId]: some decoder makes it
   void refresh_signals();
-  void read_exceptions();
+  void read_exceptions(InventoryNames* names);
   std::vector<int64_t> structured_since_;  // [KindId], kNoTimeNs = never
   std::vector<int64_t> signal_since_;      // [SignalId] all its kinds are structured; kNever
   std::unordered_map<SymbolId, bool> logged_;

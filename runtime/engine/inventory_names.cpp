@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/abi/gpu_address.h"
+#include "runtime/engine/node_address.h"
 
 namespace reflex::engine {
 namespace {
@@ -24,7 +25,26 @@ InventoryNames::InventoryNames(std::shared_ptr<const abi::CompiledPack> pack,
     known_[node] = 1;
     read_gpus(node, topology);
   }
-  if (!known_.empty()) find_slots();
+  read_addresses(topology);
+  find_slots();
+}
+
+void InventoryNames::read_addresses(const topology::Topology& topology) {
+  std::vector<SymbolId> labels;
+  for (SymbolId symbol = 1; symbol < pack_->symbols->size(); ++symbol) {
+    const std::string_view name = pack_->symbols->name(symbol);
+    if (name == "ip" || name.starts_with("ip.")) labels.push_back(symbol);
+  }
+  for (const SymbolId node : topology.nodes()) {
+    for (const SymbolId label : labels) {
+      const SymbolId value = topology.label(node, label, std::numeric_limits<int64_t>::max());
+      if (value == kNoSymbol) continue;
+      const auto address = node_address(pack_->symbols->name(value));
+      if (!address) continue;
+      const auto [it, added] = addresses_.emplace(*address, node);
+      if (!added && it->second != node) it->second = kNoSymbol;
+    }
+  }
 }
 
 void InventoryNames::read_gpus(SymbolId node, const topology::Topology& topology) {
@@ -51,7 +71,7 @@ void InventoryNames::find_slots() {
       if (type.gpu_index) {
         if (!gpus_.empty()) slots.gpus.push_back(i);
       } else if (pack_->entity_types[type.entity].name == "node") {
-        slots.nodes.push_back(i);
+        slots.nodes.push_back({i, type.optional});
         if (fields[i].name == "node") slots.own_node = static_cast<int>(i);
       }
     }
@@ -65,24 +85,34 @@ bool InventoryNames::is_known(SymbolId name) const {
 SymbolId InventoryNames::known_name_of(SymbolId name) const {
   if (is_known(name)) return name;
   const std::string_view text = pack_->symbols->name(name);
+  if (const auto address = node_address(text)) {
+    const auto of = addresses_.find(*address);
+    return of == addresses_.end() ? kNoSymbol : of->second;
+  }
   const size_t dot = text.find('.');
   if (dot == std::string_view::npos) return name;
   const std::string_view host = text.substr(0, dot);
-  // "10.0.0.3" is an address, not host 10 of a domain.
+  // "10.0.0" is no host of a domain either.
   if (host.find_first_not_of("0123456789") == std::string_view::npos) return name;
   const SymbolId known = pack_->symbols->find(host);
   return known != kNoSymbol && is_known(known) ? known : name;
 }
 
 SymbolId InventoryNames::node(SymbolId name) {
-  if (known_.empty() || name == kNoSymbol) return name;
-  if (name >= renamed_.size()) renamed_.resize(name + size_t{1}, kNoSymbol);
-  if (renamed_[name] == kNoSymbol) renamed_[name] = known_name_of(name);
+  if (name == kNoSymbol) return name;
+  if (name >= renamed_.size()) {
+    renamed_.resize(name + size_t{1}, kNoSymbol);
+    nobody_.resize(name + size_t{1}, 0);
+  }
+  if (renamed_[name] == kNoSymbol) {
+    const SymbolId known = known_name_of(name);
+    nobody_[name] = known == kNoSymbol ? 1 : 0;
+    renamed_[name] = known == kNoSymbol ? name : known;
+  }
   return renamed_[name];
 }
 
 void InventoryNames::rename(stream::RecordBatch& batch) {
-  if (known_.empty()) return;
   for (abi::Record* record : batch.records) {
     const Slots& slots = slots_[record->kind];
     rename_nodes(slots, *record, *batch.slab);
@@ -91,8 +121,14 @@ void InventoryNames::rename(stream::RecordBatch& batch) {
 }
 
 void InventoryNames::rename_nodes(const Slots& slots, abi::Record& record, stream::Slab& slab) {
-  for (const unsigned slot : slots.nodes) {
-    if (record.has(slot)) record.set_i64(slot, node(static_cast<SymbolId>(record.i64(slot))));
+  for (const auto& [slot, optional] : slots.nodes) {
+    if (!record.has(slot)) continue;
+    const auto given = static_cast<SymbolId>(record.i64(slot));
+    if (given == kNoSymbol) continue;
+    record.set_i64(slot, node(given));
+    if (!optional || nobody_[given] == 0) continue;
+    record.present &= ~(uint64_t{1} << slot);
+    ++unknown_peers_;
   }
   if (slots.node_list < 0) return;
   const auto slot = static_cast<unsigned>(slots.node_list);
@@ -107,12 +143,9 @@ void InventoryNames::rename_gpus(const Slots& slots, abi::Record& record) const 
   if (slots.gpus.empty() || slots.own_node < 0) return;
   const auto own = static_cast<unsigned>(slots.own_node);
   if (!record.has(own)) return;
-  const auto of_node = gpus_.find(static_cast<SymbolId>(record.i64(own)));
-  if (of_node == gpus_.end()) return;
+  const auto node = static_cast<SymbolId>(record.i64(own));
   for (const unsigned slot : slots.gpus) {
-    if (!record.has(slot) || record.i64(slot) < abi::kPciFlag) continue;
-    const auto index = of_node->second.find(record.i64(slot));
-    if (index != of_node->second.end()) record.set_i64(slot, index->second);
+    if (record.has(slot)) record.set_i64(slot, gpu(node, record.i64(slot)));
   }
 }
 
@@ -137,6 +170,13 @@ void InventoryNames::save(StateWriter& writer) const {
       writer.i64(index);
     }
   }
+  const std::map<std::string, SymbolId> addresses(addresses_.begin(), addresses_.end());
+  writer.u64(addresses.size());
+  for (const auto& [address, node] : addresses) {
+    writer.text(address);
+    writer.symbol(node);
+  }
+  writer.u64(unknown_peers_);
   writer.end();
 }
 
@@ -145,6 +185,8 @@ bool InventoryNames::load(StateReader& reader) {
   renamed_.clear();
   gpus_.clear();
   slots_.clear();
+  nobody_.clear();
+  addresses_.clear();
   if (!reader.enter("inventory_names")) return false;
   for (size_t left = reader.count(2); left > 0 && !reader.failed(); --left) {
     const SymbolId node = reader.symbol();
@@ -155,9 +197,22 @@ bool InventoryNames::load(StateReader& reader) {
       gpus_[node].emplace(pci, reader.i64());
     }
   }
+  for (size_t left = reader.count(2); left > 0 && !reader.failed(); --left) {
+    std::string address(reader.text());
+    addresses_[std::move(address)] = reader.symbol();
+  }
+  unknown_peers_ = reader.u64();
   reader.leave();
   if (!known_.empty()) find_slots();
   return !reader.failed();
+}
+
+int64_t InventoryNames::gpu(SymbolId node, int64_t gpu) const {
+  if (gpu < abi::kPciFlag) return gpu;
+  const auto of_node = gpus_.find(node);
+  if (of_node == gpus_.end()) return gpu;
+  const auto index = of_node->second.find(gpu);
+  return index == of_node->second.end() ? gpu : index->second;
 }
 
 }  // namespace reflex::engine

@@ -6,6 +6,10 @@
 // Rules: a PCI address becomes N by the label `pci.gpuN` of its node, else it stays. A dotted name
 // that the inventory does not know becomes its first part when the inventory knows that one; when it
 // knows both they are two nodes, and without an inventory nothing is renamed.
+// A network address (node_address.h) becomes the node whose label `ip` or `ip.NAME` it is; one that
+// two nodes have (a bridge of containers) is nobody's. An optional node field (`peer`) with an address
+// that is nobody's is an unknown peer: taken as missing and counted, so that no node is ever called by
+// an address that the inventory does not know. With or without an inventory.
 // It is a picture of the topology when it was made: label events that come later change nothing
 // here, so the result does not depend on batches. node.labels itself is never renamed.
 // Threads: one thread. Cost: one look-up a node or GPU field.
@@ -13,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +36,10 @@ class InventoryNames {
   void rename(stream::RecordBatch& batch);
   /// The inventory's name of a node.
   SymbolId node(SymbolId name);
+  /// The inventory's index of a GPU that is named by its PCI identity, else what is given.
+  [[nodiscard]] int64_t gpu(SymbolId node, int64_t gpu) const;
+  /// Fields that named another node by an address of nobody.
+  [[nodiscard]] uint64_t unknown_peers() const { return unknown_peers_; }
 
   /// The picture itself: it must outlive a restart, for the topology has moved on.
   void save(StateWriter& writer) const;
@@ -38,8 +47,12 @@ class InventoryNames {
   bool load(StateReader& reader);
 
  private:
+  struct NodeSlot {
+    unsigned slot = 0;
+    bool optional = false;  // a record is one without it: an unknown peer leaves it out
+  };
   struct Slots {
-    std::vector<unsigned> nodes;
+    std::vector<NodeSlot> nodes;
     std::vector<unsigned> gpus;
     int own_node = -1;   // whose GPUs they are
     int node_list = -1;  // of placements
@@ -50,6 +63,7 @@ class InventoryNames {
   [[nodiscard]] SymbolId known_name_of(SymbolId name) const;
   void find_slots();
   void read_gpus(SymbolId node, const topology::Topology& topology);
+  void read_addresses(const topology::Topology& topology);
   void rename_nodes(const Slots& slots, abi::Record& record, stream::Slab& slab);
   void rename_gpus(const Slots& slots, abi::Record& record) const;
 
@@ -57,6 +71,9 @@ class InventoryNames {
   std::vector<Slots> slots_;       // [kind]
   std::vector<uint8_t> known_;     // [symbol]
   std::vector<SymbolId> renamed_;  // [symbol] kNoSymbol: not asked yet
+  std::vector<uint8_t> nobody_;    // [symbol] an address that no node has; beside renamed_
+  std::unordered_map<std::string, SymbolId> addresses_;  // kNoSymbol: two nodes have it
+  uint64_t unknown_peers_ = 0;
   std::unordered_map<SymbolId, GpuIndices> gpus_;
 };
 

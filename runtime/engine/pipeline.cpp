@@ -34,7 +34,9 @@ class Run {
         names_(pack_, engine.topology()),
         reorder_(std::make_unique<stream::Reorder>(pack_, reorder_options(), locked_sink())),
         rejects_(own_counters_, locked_sink()),
-        started_(std::chrono::steady_clock::now()) {}
+        started_(std::chrono::steady_clock::now()) {
+    engine_.coverage().rename_exceptions(names_);
+  }
 
   Status open_all();
   Status read_all();
@@ -278,6 +280,7 @@ PipelineSummary Run::finish() {
   }
   summary_.counters.add(own_counters_);
   summary_.counters.add(reorder_->counters());
+  summary_.unknown_peers = names_.unknown_peers();
   return std::move(summary_);
 }
 

@@ -47,6 +47,7 @@ struct PipelineSummary {
   stream::IngestCounters counters;
   std::vector<std::string> notices;
   uint64_t events_evaluated = 0;
+  uint64_t unknown_peers = 0;  // other nodes under an address that the inventory does not know
   int64_t first_ts_ns = kNoTimeNs;
   int64_t last_ts_ns = kNoTimeNs;
 };

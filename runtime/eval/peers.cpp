@@ -4,8 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/base/check.h"
+
 namespace reflex::eval {
 namespace {
+
+// Of a key that an entity does not have: symbols and integers are whole.
+constexpr double kWithout = -0.5;
 
 int64_t bucket_of(int64_t ts, int64_t width) {
   return ts >= 0 ? ts / width : -((-ts + width - 1) / width);
@@ -41,43 +46,61 @@ double absolute_deviation(const Others& x, double center) {
 
 Peers::Peers(ShardCore& core) : core_(core) {
   queries_of_.resize(core.pack.features.size());
+  key_number_.assign(core.pack.features.size(), abi::kNone32);
   queries_.resize(core.pack.peers.size());
   for (uint32_t q = 0; q < queries_.size(); ++q) {
     queries_[q].query = q;
     queries_of_[core.pack.peers[q].feature].push_back(q);
+    for (const abi::PeersKey& key : core.pack.peers[q].by) {
+      if (key.feature == abi::kNone32) continue;
+      const int64_t width = core.pack.peers[q].bucket_ns;
+      if (key_number_[key.feature] == abi::kNone32) {
+        key_number_[key.feature] = static_cast<uint32_t>(keys_.size());
+        keys_.push_back({core.pack.features[key.feature].entity_kind, width, {}});
+      }
+      RFX_CHECK(keys_[key_number_[key.feature]].bucket_ns == width);
+    }
   }
+}
+
+void Peers::put(std::vector<Sample>& samples, EntityIndex entity, int64_t bucket, double value) {
+  if (entity >= samples.size()) samples.resize(size_t{entity} * 2 + 16);
+  Sample& s = samples[entity];
+  if (s.bucket != bucket) {
+    s.bucket_before = s.bucket;
+    s.value_before = s.value;
+    s.bucket = bucket;
+  }
+  s.value = value;
 }
 
 void Peers::note(abi::FeatureId feature, EntityIndex entity, int64_t ts_ns, abi::Value value) {
   if (value.known == 0) return;
   const abi::FeaturePlan& plan = core_.pack.features[feature];
   const double v = plan.integer_result ? static_cast<double>(value.i64()) : value.f64();
+  if (const uint32_t number = key_number_[feature]; number != abi::kNone32) {
+    Key& key = keys_[number];
+    put(key.samples, entity, bucket_of(ts_ns, key.bucket_ns), v);
+  }
   const int position = core_.program.node_position(plan.entity_kind);
   if (position < 0) return;
   const auto& key = core_.program.tables()[plan.entity_kind].key(entity);
   const auto node = static_cast<SymbolId>(key[static_cast<size_t>(position)]);
   for (uint32_t number : queries_of_[feature]) {
     PerQuery& q = queries_[number];
-    if (entity >= q.samples.size()) q.samples.resize(size_t{entity} * 2 + 16);
-    Sample& s = q.samples[entity];
-    const int64_t bucket = bucket_of(ts_ns, core_.pack.peers[number].bucket_ns);
-    if (s.bucket == INT64_MIN) q.by_node[node].push_back(entity);
-    if (s.bucket != bucket) {
-      s.bucket_before = s.bucket;
-      s.value_before = s.value;
-      s.bucket = bucket;
-    }
-    s.value = v;
+    const bool first = entity >= q.samples.size() || q.samples[entity].bucket == INT64_MIN;
+    if (first) q.by_node[node].push_back(entity);
+    put(q.samples, entity, bucket_of(ts_ns, core_.pack.peers[number].bucket_ns), v);
   }
 }
 
-bool Peers::closed_value(const PerQuery& q, EntityIndex entity, int64_t bucket,
-                         double& value) const {
-  if (entity >= q.samples.size()) return false;
-  const Sample& s = q.samples[entity];
+bool Peers::closed_value(const std::vector<Sample>& samples, EntityIndex entity, int64_t bucket,
+                         int64_t oldest, double& value) {
+  if (entity >= samples.size()) return false;
+  const Sample& s = samples[entity];
   const bool newest_closed = s.bucket < bucket;
   const int64_t from = newest_closed ? s.bucket : s.bucket_before;
-  if (from == INT64_MIN || from < bucket - kCarryBuckets) return false;
+  if (from == INT64_MIN || from < oldest) return false;
   value = newest_closed ? s.value : s.value_before;
   return true;
 }
@@ -90,30 +113,48 @@ uint64_t Peers::scope_of(const abi::PeersQuery& plan, SymbolId node, int64_t now
   return label == kNoSymbol ? kNoSymbol : topology.label(node, label, now);
 }
 
-void Peers::fill(PerQuery& q, const abi::PeersQuery& plan, uint64_t scope, int64_t now_ns,
-                 int64_t bucket, Group& group) const {
-  group.bucket = bucket;
+std::vector<double> Peers::keys_of(const Question& asked, SymbolId node,
+                                   EntityIndex entity) const {
+  std::vector<double> keys;
+  keys.reserve(asked.plan->by.size());
+  for (const abi::PeersKey& by : asked.plan->by) {
+    double value = kWithout;
+    if (by.feature == abi::kNone32) {
+      const SymbolId label = core_.program.topology().label(node, by.label, asked.now_ns);
+      if (label != kNoSymbol) value = label;
+    } else {
+      closed_value(keys_[key_number_[by.feature]].samples, entity, asked.bucket, INT64_MIN, value);
+    }
+    keys.push_back(value);
+  }
+  return keys;
+}
+
+void Peers::fill(const PerQuery& q, const Question& asked, Group& group) const {
+  group.bucket = asked.bucket;
   group.sorted.clear();
+  const abi::PeersQuery& plan = *asked.plan;
   const topology::Topology& topology = core_.program.topology();
-  const auto take = [&](const std::vector<EntityIndex>& entities) {
+  const auto take = [&](SymbolId node, const std::vector<EntityIndex>& entities) {
     for (EntityIndex e : entities) {
       double v = 0;
-      if (closed_value(q, e, bucket, v)) group.sorted.push_back(v);
+      if (!closed_value(q.samples, e, asked.bucket, asked.bucket - kCarryBuckets, v)) continue;
+      if (plan.by.empty() || keys_of(asked, node, e) == asked.keys) group.sorted.push_back(v);
     }
   };
   if (plan.scope == "class") {
     for (const auto& [node, entities] : q.by_node) {  // order does not matter: sorted below
-      if (uint64_t{topology.hw_class(node, now_ns)} + 1 == scope) take(entities);
+      if (uint64_t{topology.hw_class(node, asked.now_ns)} + 1 == asked.scope) take(node, entities);
     }
   } else {
-    const auto symbol = static_cast<SymbolId>(scope);
+    const auto symbol = static_cast<SymbolId>(asked.scope);
     const std::vector<SymbolId> nodes =
         plan.scope == "job"
-            ? topology.nodes_of(symbol, now_ns)
-            : topology.members(core_.pack.symbols->find(plan.scope), symbol, now_ns);
+            ? topology.nodes_of(symbol, asked.now_ns)
+            : topology.members(core_.pack.symbols->find(plan.scope), symbol, asked.now_ns);
     for (SymbolId node : nodes) {
       const auto it = q.by_node.find(node);
-      if (it != q.by_node.end()) take(it->second);
+      if (it != q.by_node.end()) take(node, it->second);
     }
   }
   std::sort(group.sorted.begin(), group.sorted.end());
@@ -121,29 +162,35 @@ void Peers::fill(PerQuery& q, const abi::PeersQuery& plan, uint64_t scope, int64
 
 abi::Value Peers::query(const abi::EvalContext& context, const Site& site, uint32_t number) {
   if (number >= queries_.size()) return abi::Value::unknown();
-  PerQuery& q = queries_[number];
+  const PerQuery& q = queries_[number];
   const abi::PeersQuery& plan = core_.pack.peers[number];
-  const abi::EntityKindId kind = core_.pack.features[plan.feature].entity_kind;
   const int position = core_.program.node_position(site.kind);
   if (position < 0) return abi::Value::unknown();
   const auto node = static_cast<SymbolId>(context.entity[position]);
-  const int64_t bucket = bucket_of(context.now_ns, plan.bucket_ns);
-  const uint64_t scope = scope_of(plan, node, context.now_ns);
-  if (scope == 0) return abi::Value::unknown();
+  Question asked{&plan, scope_of(plan, node, context.now_ns), context.now_ns,
+                 bucket_of(context.now_ns, plan.bucket_ns), {}};
+  if (asked.scope == 0) return abi::Value::unknown();
+  const EntityIndex self = core_.project(site, core_.pack.features[plan.feature].entity_kind);
+  asked.keys = keys_of(asked, node, self);
   if (groups_.size() > 10'000) groups_.clear();  // groups of jobs that are long over
-  Group& group = groups_[{number, scope}];
-  if (group.bucket != bucket) fill(q, plan, scope, context.now_ns, bucket, group);
+  Group& group = groups_[{number, asked.scope, asked.keys}];
+  if (group.bucket != asked.bucket) fill(q, asked, group);
+  return statistic(q, asked, self, group.sorted);
+}
 
-  const EntityIndex self = core_.project(site, kind);
-  size_t skip = group.sorted.size();
+abi::Value Peers::statistic(const PerQuery& q, const Question& asked, EntityIndex self,
+                            const std::vector<double>& sorted) const {
+  const abi::PeersQuery& plan = *asked.plan;
+  size_t skip = sorted.size();
   double own = 0;
-  const bool has_own = self != kNoEntity && closed_value(q, self, bucket, own);
+  const bool has_own =
+      self != kNoEntity &&
+      closed_value(q.samples, self, asked.bucket, asked.bucket - kCarryBuckets, own);
   if (has_own) {
-    const auto at = std::lower_bound(group.sorted.begin(), group.sorted.end(), own);
-    if (at != group.sorted.end() && *at == own)
-      skip = static_cast<size_t>(at - group.sorted.begin());
+    const auto at = std::lower_bound(sorted.begin(), sorted.end(), own);
+    if (at != sorted.end() && *at == own) skip = static_cast<size_t>(at - sorted.begin());
   }
-  const Others x{group.sorted, skip};
+  const Others x{sorted, skip};
   const size_t n = x.size();
   if (plan.stat == abi::PeersStat::kCount) return abi::Value::of(static_cast<double>(n));
   if (n == 0 || n < plan.at_least) return abi::Value::unknown();
@@ -164,7 +211,7 @@ abi::Value Peers::query(const abi::EvalContext& context, const Site& site, uint3
     case abi::PeersStat::kRank: {
       if (!has_own) return abi::Value::unknown();
       const auto above =
-          group.sorted.end() - std::upper_bound(group.sorted.begin(), group.sorted.end(), own);
+          sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), own);
       return abi::Value::of(static_cast<double>(above + 1));
     }
     case abi::PeersStat::kCount:
@@ -174,6 +221,9 @@ abi::Value Peers::query(const abi::EvalContext& context, const Site& site, uint3
 }
 
 void Peers::reset_entity(abi::EntityKindId kind, EntityIndex entity) {
+  for (Key& key : keys_) {
+    if (key.kind == kind && entity < key.samples.size()) key.samples[entity] = Sample{};
+  }
   for (PerQuery& q : queries_) {
     if (core_.pack.features[core_.pack.peers[q.query].feature].entity_kind != kind) continue;
     if (entity < q.samples.size()) q.samples[entity] = Sample{};

@@ -224,7 +224,12 @@ void Program::close_needs(std::set<abi::FeatureId>& needs, bool peers) const {
     }
     // Which query an expression reads is not in ExprInfo: take the features of all of them.
     if (peers) {
-      for (const auto& query : pack_->peers) needs.insert(query.feature);
+      for (const auto& query : pack_->peers) {
+        needs.insert(query.feature);
+        for (const abi::PeersKey& key : query.by) {
+          if (key.feature != abi::kNone32) needs.insert(key.feature);
+        }
+      }
     }
     grew = needs.size() != before;
   }

@@ -16,6 +16,15 @@ if(TARGET reflex)
     $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(site_cli_test PROPERTIES LABELS cli TIMEOUT 300)
 
+  # A site's overlay of the policy table: the worked example of rules/README.md.
+  add_test(NAME site_policy_test COMMAND $<TARGET_FILE:reflex> test rules/std hwprofiles
+    tests/data/site/policy.rfx -run "site policy" WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(site_policy_test PROPERTIES LABELS packs TIMEOUT 60)
+
+  add_test(NAME flood_test COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/flood_test.sh
+    $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(flood_test PROPERTIES LABELS cli TIMEOUT 300)
+
   add_executable(demo_test ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/demo/demo_test.cpp)
   target_link_libraries(demo_test PRIVATE reflex_flags GTest::gtest GTest::gtest_main
     nlohmann_json::nlohmann_json)

@@ -127,12 +127,15 @@ class Collector {
       if (entry == nullptr) continue;
       const double p = edge.p && edge.p->kind == ast::ExprKind::kReal ? edge.p->real_value : 0;
       const bool own = edge.scope.empty() || edge.scope.text == "self";
-      entry->reasons.push_back({last_part(edge.cause.text), p, own, edge.verb == Verb::kMasks});
+      const bool on_others = edge.scope.text == "peers" || edge.scope.text == "job";
+      entry->reasons.push_back(
+          {last_part(edge.cause.text), p, own, edge.verb == Verb::kMasks, on_others});
     }
   }
 
   void add_test(const ast::TestDecl& test) {
     ++out_.tests;
+    out_.titles.insert(test.title);
     for (const auto& expect : test.expects) {
       if (expect.allow) continue;
       if (!expect.verdict) {
@@ -207,6 +210,22 @@ std::string causes_of(const SignalEntry& entry) {
   return out;
 }
 
+/// The tests that a signal must have which the victims of a node's fault show: alone on one, two
+/// and all nodes of a job, nobody is named.
+void add_victim_gaps(const Catalogue& catalogue, const std::string& name, const SignalEntry& entry,
+                     std::vector<std::string>& out) {
+  const bool of_victims =
+      std::any_of(entry.reasons.begin(), entry.reasons.end(), [&](const Reason& reason) {
+        const auto cause = catalogue.causes.find(reason.cause);
+        return reason.on_others && cause != catalogue.causes.end() && !cause->second.external;
+      });
+  if (!of_victims) return;
+  for (const char* where : {"one node", "two nodes", "all nodes"}) {
+    const std::string title = "victims alone: " + name + ", " + where;
+    if (!catalogue.titles.contains(title)) out.push_back(name + ": no test \"" + title + "\"");
+  }
+}
+
 }  // namespace
 
 Catalogue collect(const std::vector<ast::Module>& modules, const source::SourceMap& map) {
@@ -264,6 +283,7 @@ std::vector<std::string> gaps(const Catalogue& catalogue) {
     if (entry.reasons.empty() && !entry.opens_incident) {
       out.push_back(name + ": no cause and no incident reads it");
     }
+    add_victim_gaps(catalogue, name, entry, out);
   }
   for (const auto& [name, cause] : catalogue.causes) {
     if (cause.shuffled == 0) out.push_back(name + ": no shuffled test whose verdict names it");

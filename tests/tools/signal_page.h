@@ -2,11 +2,13 @@
 //
 // Contract: reads parsed files only (no semantic check: `reflex check` does that), writes Markdown
 // that depends on nothing but their text. Signals stand by pack folder and name. It also finds what
-// a pack may not lack: a meaning, a test in which a signal fires, one in which it stays silent. Not
-// here: the command line (list_signals.cpp).
+// a pack may not lack: a meaning, a test in which a signal fires, one in which it stays silent, and
+// for what a node's fault shows on other nodes, the tests of victims without a culprit. Not here:
+// the command line (list_signals.cpp).
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@ struct Reason {
   double p = 0;      // 0: a weight, or a parameter of the hardware class
   bool own = false;  // scope self: it speaks of the entity it is on
   bool masks = false;
+  bool on_others = false;  // scope peers or job: who shows it need not be the culprit
 };
 
 struct SignalEntry {
@@ -47,6 +50,7 @@ struct Catalogue {
   std::map<std::string, SignalEntry> signals;
   std::map<std::string, CauseEntry> causes;
   int tests = 0;
+  std::set<std::string> titles;  // of all tests
 };
 
 /// `modules` in the order of their paths. Signals called `probe_..` exist for tests only: left out.

@@ -240,6 +240,7 @@ TEST(Survivors, finds_names_by_their_shape) {
 TEST(Fields, what_is_a_name_and_what_is_not) {
   EXPECT_EQ(field_of("Node").use, FieldUse::kName);
   EXPECT_EQ(field_of("serial.gpu3").kind, NameKind::kSerial);
+  EXPECT_EQ(field_of("ip.ib0").kind, NameKind::kSerial);  // an address of the node
   EXPECT_EQ(field_of("submit_time").use, FieldUse::kTime);
   EXPECT_EQ(field_of("who").use, FieldUse::kUnknown);
   EXPECT_TRUE(is_site_key("acme.com/site"));

@@ -107,5 +107,60 @@ TEST(InventoryNames, PlacementsAreRenamedAndLabelsAreNot) {
   EXPECT_EQ(labels->i64(0), full);
 }
 
+TEST(InventoryNames, AnAddressBecomesTheNodeThatHasIt) {
+  World w;
+  w.know("n1", {{w.name("ip"), w.name("10.0.0.1")}, {w.name("ip.ib0"), w.name("fe80::a0:1")}});
+  w.know("n2", {{w.name("ip.eth0"), w.name("10.0.0.2/24")}});
+  EXPECT_EQ(w.renamed("10.0.0.1"), "n1");
+  EXPECT_EQ(w.renamed("10.0.0.2<37948>"), "n2");
+  EXPECT_EQ(w.renamed("10.0.0.2:29500"), "n2");
+  EXPECT_EQ(w.renamed("::ffff:10.0.0.2"), "n2");
+  EXPECT_EQ(w.renamed("[fe80::00a0:0001%ib0]:4791"), "n1");
+  EXPECT_EQ(w.renamed("10.0.0.3"), "10.0.0.3");
+}
+
+TEST(InventoryNames, AnAddressOfTwoNodesIsNobodys) {
+  World w;
+  w.know("n1", {{w.name("ip.docker0"), w.name("172.17.0.1")}});
+  w.know("n2", {{w.name("ip.docker0"), w.name("172.17.0.1")}});
+  EXPECT_EQ(w.renamed("172.17.0.1"), "172.17.0.1");
+}
+
+TEST(InventoryNames, ANodeThatIsCalledByItsAddressKeepsItsName) {
+  World w;
+  w.know("10.0.0.7");
+  w.know("n1", {{w.name("ip"), w.name("10.0.0.7")}});
+  EXPECT_EQ(w.renamed("10.0.0.7"), "10.0.0.7");
+}
+
+TEST(InventoryNames, AnUnknownPeerIsMissingAndCounted) {
+  for (const bool inventory : {true, false}) {
+    World w;
+    const auto peer = static_cast<abi::KindId>(w.pack->kinds.size());
+    w.pack->kinds.push_back(stream::testing::kind(
+        "lost", {stream::testing::key("node"), stream::testing::key("peer", /*optional=*/true)}));
+    if (inventory) w.know("n1", {{w.name("ip"), w.name("10.0.0.1")}});
+    const auto lost = [&](std::string_view node, std::string_view other) {
+      abi::Record* record = w.batch.slab->new_record(2);
+      record->kind = peer;
+      record->set_i64(0, w.name(node));
+      record->set_i64(1, w.name(other));
+      w.batch.records.push_back(record);
+      return record;
+    };
+    const abi::Record* unknown = lost("n2", "10.9.9.9<1>");
+    const abi::Record* own = lost("10.9.9.9", "n3");
+    const abi::Record* known = lost("n2", "10.0.0.1");
+    InventoryNames names(w.pack, w.topology);
+    names.rename(w.batch);
+    EXPECT_FALSE(unknown->has(1));
+    EXPECT_EQ(unknown->i64(0), w.name("n2"));
+    EXPECT_EQ(own->i64(0), w.name("10.9.9.9"));  // what a source calls its own node is its name
+    EXPECT_TRUE(own->has(1));
+    EXPECT_EQ(known->has(1), inventory);
+    EXPECT_EQ(names.unknown_peers(), inventory ? 1u : 2u);
+  }
+}
+
 }  // namespace
 }  // namespace reflex::engine

@@ -163,6 +163,8 @@ TEST(Expressions, AggregatesAndCalls) {
   EXPECT_EQ(expression("quantile(a.b, 0.99, within 1h) > 1"),
             "(> (quantile a.b 0.99 :within 1h) 1)");
   EXPECT_EQ(expression("peers(job).rank < 2"), "(< (. (call peers job) rank) 2)");
+  EXPECT_EQ(expression("peers(job by label(node, role) by t.step.role).median < 2"),
+            "(< (. (call peers job (call label node role) t.step.role) median) 2)");
   EXPECT_EQ(expression("nv.busy(e)"), "(call nv.busy e)");
 }
 

@@ -165,6 +165,11 @@ const Case kCases[] = {
      "signal s on (node, gpu) { e: gpu.temp where e.value > peers(job).median } incident i on node "
      "{ opens on s }",
      "R313", "peers(job).median", ""},
+    {"peers_by_a_measure",
+     "signal s on (node, gpu) { when gpu.temp.value > peers(job by gpu.temp.value + 1 "
+     "celsius).median } incident i on node { opens on s }",
+     "R104", "gpu.temp.value + 1 celsius",
+     "write: peers(job by train.step.role) or peers(job by label(node, role))"},
     {"kept_unless_reads_a_feature",
      "feature f on node = since(node.heartbeat) signal s on node within 1m { a: gpu.xid then b: "
      "nccl.timeout unless c: job.ended where c.job == b.job and f > 2m between a and b }" READ("s"),
