@@ -22,7 +22,7 @@ class GraphOfPack final : public Graph {
 
   abi::Verdict attribute(const Input& input) const override {
     RFX_CHECK(input.plan != nullptr && input.observed != nullptr);
-    const EvidenceField field(*pack_, graph_, input, {});
+    const EvidenceField field(*pack_, graph_, input);
     Scorer scorer(field, graph_);
     const size_t listed = std::max<size_t>(input.hypotheses_max, 1);
     const Ranking r = rank(field, graph_, scorer, listed);
@@ -40,13 +40,13 @@ class GraphOfPack final : public Graph {
     for (const auto& row : field.rows()) v.job_node_count += row.view->in_job ? 1 : 0;
     list_hypotheses(r, scorer, listed, v);
     list_nodes(field, r, scorer, v);
-    if (input.counterfactual) v.counterfactual = counterfactuals(*pack_, graph_, field, scorer, r);
+    if (input.counterfactual) v.counterfactual = counterfactuals(graph_, field, scorer, r);
     return v;
   }
 
   Dossier dossier(const Input& input) const override {
     RFX_CHECK(input.plan != nullptr && input.observed != nullptr);
-    const EvidenceField field(*pack_, graph_, input, {});
+    const EvidenceField field(*pack_, graph_, input);
     Scorer scorer(field, graph_);
     Dossier out;
     std::vector<Candidate> candidates = hypotheses(field, graph_);

@@ -221,8 +221,8 @@ double Numbers::hazard(abi::CauseId c, const NodeView& view) const {
       [](const CauseHazard& h, const auto& key) { return std::make_pair(h.node, h.cause) < key; });
   const bool own = it != list.end() && it->node == view.node && it->cause == c;
   const double factor = own ? it->factor : view.hazard;
-  return model_ && model_->history_multiplier != 1 ? std::pow(factor, model_->history_multiplier)
-                                                   : factor;
+  const bool scaled = model_ && model_->history_multiplier != 1 && factor != 1;
+  return scaled ? std::pow(factor, model_->history_multiplier) : factor;
 }
 
 double Numbers::prior_nats(abi::CauseId c, const NodeView* view) const {
