@@ -36,6 +36,10 @@ EvidenceField::Nodes::Nodes(const abi::CompiledPack& pack, const Input& input)
     row_of_symbol[id] = i;
     job_size += rows[i].view->in_job ? 1 : 0;
     views.push_back(rows[i].view);
+    const int64_t repaired_ns = rows[i].view->repaired_ns;
+    const bool lately = repaired_ns != kNoTimeNs &&
+                        input.opened_ns - repaired_ns < numbers.longest_window_ns();
+    repaired_lately.push_back(lately ? 1 : 0);
   }
   groups = Groups(std::move(views));
 }
@@ -299,6 +303,18 @@ void EvidenceField::ask(abi::SignalId signal, uint32_t row) const {
   set_bit(n.asked.data() + at, signal);
   const bool yes = input_.observed(input_.observed_state, signal, n.rows[row].view->node);
   if (yes) set_bit(n.yes.data() + at, signal);
+}
+
+bool EvidenceField::all_observed(const SignalBits& signals, uint32_t row) const {
+  const size_t at = row * shape().words;
+  for (size_t w = 0; w < signals.size(); ++w) {
+    uint64_t open = signals[w] & ~nodes_->asked[at + w];
+    for (; open != 0; open &= open - 1) {
+      ask(static_cast<abi::SignalId>(w * 64 + static_cast<size_t>(std::countr_zero(open))), row);
+    }
+    if ((signals[w] & ~nodes_->yes[at + w]) != 0) return false;
+  }
+  return true;
 }
 
 void EvidenceField::observed(const SignalBits& signals, uint32_t row, SignalBits& out) const {

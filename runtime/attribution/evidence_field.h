@@ -95,6 +95,11 @@ class EvidenceField {
     const SignalSpans& s = *at_[signal];
     return {s.spans.data() + s.begin[row], s.begin[row + 1] - s.begin[row]};
   }
+  /// Mended within the longest window of a graded signal: its silence tells less. One that was
+  /// mended before is like one that never was.
+  [[nodiscard]] bool repaired_lately(uint32_t row) const {
+    return row != kNoNode && nodes_->repaired_lately[row] != 0;
+  }
   /// Bits of the signals that have spans on the row.
   [[nodiscard]] const uint64_t* shown(uint32_t row) const {
     return shown_.data() + row * shape().words;
@@ -102,6 +107,7 @@ class EvidenceField {
   [[nodiscard]] bool observed(abi::SignalId signal, uint32_t row) const;
   /// Bits of those of `signals` that are observed on the row.
   void observed(const SignalBits& signals, uint32_t row, SignalBits& out) const;
+  [[nodiscard]] bool all_observed(const SignalBits& signals, uint32_t row) const;
   [[nodiscard]] bool keyed_by_node(abi::SignalId signal) const {
     return shape().by_node[signal] != 0;
   }
@@ -150,6 +156,7 @@ class EvidenceField {
     Nodes(const abi::CompiledPack& pack, const Input& input);
     std::vector<Row> rows;
     std::vector<uint32_t> row_of_symbol;
+    std::vector<uint8_t> repaired_lately;  // [row]
     uint32_t job_size = 0;
     Numbers numbers;
     Groups groups;

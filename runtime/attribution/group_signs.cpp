@@ -93,7 +93,7 @@ double EvidenceField::soft(abi::SignalId signal, uint32_t row) const {
   if (known.empty()) known.assign(rows().size() + 1, std::nan(""));
   // No events at all: only a repair makes one node differ from the next.
   const NodeView* v = view(row);
-  double& value = known[v && v->repaired_ns != kNoTimeNs ? row : rows().size()];
+  double& value = known[repaired_lately(row) ? row : rows().size()];
   if (std::isnan(value)) value = std::exp(numbers().log_a(signal, v, LeadCounts{}));
   return value;
 }

@@ -137,7 +137,8 @@ struct Scorer::Plain {
   // Weights without parents and open windows, which is nearly all of them: NaN until asked.
   std::vector<Weight> fired;  // [edge * classes + class]
   std::vector<Weight> silent;
-  std::vector<double> wear;  // 1 - p + p R of graded edges, of a node that shows nothing
+  std::vector<double> habits;  // [cause * classes] sum of `silent` over Cause::habits; NaN: not asked
+  std::vector<double> wear;    // [edge * classes] 1 - p + p R of graded edges, of a node that shows nothing
   // The same for windows that are still open, which ask for few onsets again and again.
   struct OpenSilent {
     size_t at = SIZE_MAX;

@@ -210,14 +210,9 @@ class Maker {
     signature_.hazard = std::bit_cast<uint64_t>(field_.numbers().hazard(c, v));
     signature_.places =
         places ? std::array{v.rack, v.tor, v.pod, v.zone} : std::array<SymbolId, 4>{};
-    signature_.repaired_ns = repaired_lately(v) ? v.repaired_ns : kNoTimeNs;
+    // "Ailing for another reason" looks at every graded signal of the node, not only the cause's own.
+    signature_.repaired_ns = field_.repaired_lately(row) ? v.repaired_ns : kNoTimeNs;
     field_.observed(shape(c).children, row, signature_.observed);
-  }
-
-  // "Ailing for another reason" looks at every graded signal of the node, not only the cause's own.
-  bool repaired_lately(const NodeView& v) const {
-    return v.repaired_ns != kNoTimeNs &&
-           field_.input().opened_ns - v.repaired_ns < field_.numbers().longest_window_ns();
   }
 
   abi::EntityKey node_entity(abi::CauseId c, uint32_t row) const {

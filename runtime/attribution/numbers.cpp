@@ -103,6 +103,7 @@ void Numbers::add_laws() {
     const abi::GradedPlan& g = plan.count.graded;
     const bool on = plan.shape == abi::SignalShape::kCount && g.on;
     graded_.push_back(on ? 1 : 0);
+    votes_.push_back(g.votes ? 1 : 0);
     if (!on) continue;
     graded_list_.push_back(static_cast<abi::SignalId>(s));
     longest_window_ns_ = std::max(longest_window_ns_, plan.count.window_ns);

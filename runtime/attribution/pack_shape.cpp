@@ -61,6 +61,7 @@ class Maker {
       const auto id = static_cast<abi::SignalId>(shape_.by_node.size() - 1);
       const bool graded = s.shape == abi::SignalShape::kCount && s.count.graded.on;
       if (graded) set_bit(shape_.graded.data(), id);
+      shape_.votes.push_back(s.count.graded.votes ? 1 : 0);
     }
     shape_.is_parent.assign(pack_.signals.size(), 0);
     shape_.spreads.assign(pack_.signals.size(), 0);
@@ -89,10 +90,12 @@ class Maker {
   PackShape::Cause cause(abi::CauseId c, const std::vector<uint32_t>& edges) const {
     PackShape::Cause out;
     out.on_node = on_node(pack_.causes[c].entity_kind);
+    out.fault = pack_.causes[c].kind == abi::CauseKind::kFault;
     out.plain = out.on_node;
-    for (SignalBits* bits : {&out.children, &out.own, &out.wide, &out.naming}) {
+    for (SignalBits* bits : {&out.children, &out.own, &out.wide, &out.naming, &out.habits}) {
       bits->assign(shape_.words, 0);
     }
+    SignalBits seen(shape_.words, 0);
     for (const uint32_t i : edges) {
       const abi::EdgePlan& e = pack_.edges[i];
       const abi::SignalPlan& s = pack_.signals[e.to];
@@ -100,11 +103,19 @@ class Maker {
       const bool own = node && out.on_node && e.scope == abi::Scope::kSelf;
       if (node) set_bit(out.children.data(), e.to);
       if (node && e.scope == abi::Scope::kSelf) set_bit(out.own.data(), e.to);
-      if (!own || shape_.spreads[e.to] || s.count.graded.votes) set_bit(out.wide.data(), e.to);
+      if (!own || shape_.spreads[e.to] || shape_.votes[e.to]) set_bit(out.wide.data(), e.to);
       if (node && !own) out.plain = false;
       const bool graded = has_bit(shape_.graded.data(), e.to);
-      if (own && graded && !s.count.part_key.empty()) set_bit(out.naming.data(), e.to);
+      const bool names = out.fault && !s.count.part_key.empty();
+      if (own && graded && names) set_bit(out.naming.data(), e.to);
+      // Of several edges to one signal the first counts.
+      const bool again = own && has_bit(seen.data(), e.to);
+      if (own) set_bit(seen.data(), e.to);
+      if (!again && own && graded && !shape_.votes[e.to] && !e.has_weight) {
+        set_bit(out.habits.data(), e.to);
+      }
     }
+    if (!out.plain) out.habits.assign(shape_.words, 0);
     return out;
   }
 
@@ -114,7 +125,7 @@ class Maker {
     for (const uint32_t i : all) {
       const abi::EdgePlan& e = pack_.edges[i];
       const bool wear = e.scope == abi::Scope::kSelf && has_bit(shape_.graded.data(), e.to) &&
-                        !e.has_weight && !pack_.signals[e.to].count.graded.votes &&
+                        !e.has_weight && !shape_.votes[e.to] &&
                         shape_.by_node[e.to];
       if (wear) edges.push_back(i);
     }

@@ -48,17 +48,20 @@ struct PackShape {
   std::vector<uint8_t> by_node;     // [SignalId] its entities are on nodes
   std::vector<uint8_t> is_parent;   // [SignalId] an edge to another signal begins here
   std::vector<uint8_t> spreads;     // [SignalId] some edge says how it shows on many nodes
+  std::vector<uint8_t> votes;       // [SignalId] graded votes
   std::vector<uint8_t> shares_key;  // [edge] cause and signal have a key in common
   SignalBits graded;
   SignalBits masked;  // some common-mode rule lists it
   struct Cause {
     bool on_node = false;
+    bool fault = false;
     bool has_synergy = false;
     bool plain = false;        // on a node, and every edge is to its own node or to no node
     SignalBits children;       // keyed by node
     SignalBits own;            // of these, on the own node
     SignalBits wide;           // read beyond the own node: groups, other entities, votes, spreading
-    SignalBits naming;         // own graded children that may name a part
+    SignalBits naming;         // of a fault: own graded children that may name a part
+    SignalBits habits;         // of a plain cause: own graded children, no votes, no weights
   };
   std::vector<Cause> causes;  // [CauseId]
   /// For each fault that wears, its graded edges to its own node; by name of the fault.

@@ -127,7 +127,7 @@ class Ranker {
   }
 
   bool names_node(const Candidate& c) const {
-    return c.row != kNoNode && field_.pack().causes[c.cause].kind == abi::CauseKind::kFault;
+    return c.row != kNoNode && field_.shape().causes[c.cause].fault;
   }
 
   // An external cause on a switch, rack, pod or zone: a member may be broken as well, and then has
@@ -185,6 +185,7 @@ class Ranker {
     r_.p.assign(r_.candidates.size(), 0);
     std::vector<uint32_t> live;
     for (uint32_t i = 0; i < weight.size(); ++i) {
+      if (weight[i] == 0) continue;
       const Candidate& c = r_.candidates[i];
       const size_t n = rivals_in(c);
       r_.p[i] = weight[i] / total * static_cast<double>(n);

@@ -57,6 +57,7 @@ void Scorer::add_plain() {
   plain.fired.assign(pack_.edges.size() * plain.class_count, {1, std::nan("")});
   plain.silent = plain.fired;
   plain.wear.assign(plain.fired.size(), std::nan(""));
+  plain.habits.assign(pack_.causes.size() * plain.class_count, std::nan(""));
 }
 
 size_t Scorer::plain_at(const abi::EdgePlan& e, abi::ClassId c) const {
@@ -131,6 +132,8 @@ void Scorer::plain_terms_into(const Candidate& c, std::vector<Term>& out) {
         return earlier.edge->to == term.edge->to && earlier.reach == term.reach;
       });
       if (shadowed) term.reach = Term::Reach::kShadowed;
+      const bool own = term.reach == Term::Reach::kOwn;
+      term.habit = own && has_bit(field_.shape().causes[c.cause].habits.data(), term.edge->to);
       known.push_back(term);
     }
   }
@@ -301,6 +304,28 @@ void Scorer::add_line(const Candidate& c, const Term& term, uint32_t at, int64_t
     scratch_lines_.push_back(line);
 }
 
+bool Scorer::add_habits(const Candidate& c, const std::vector<Term>& all, double& constant) const {
+  if (c.row == kNoNode || field_.repaired_lately(c.row)) return false;
+  const SignalBits& habits = field_.shape().causes[c.cause].habits;
+  if (!field_.all_observed(habits, c.row)) return false;
+  const size_t at = c.cause * plain_->class_count + plain_->class_slot[class_of(c.row)];
+  double& known = plain_->habits[at];
+  const int64_t any_ns = field_.input().opened_ns;  // graded silence does not depend on the onset
+  if (known != known) {
+    known = 0;
+    for (const Term& term : all) {
+      if (term.habit) known += silent(*term.edge, c.row, any_ns).nats;
+    }
+  }
+  constant += known;
+  if (!meet(field_.shown(c.row), habits.data(), habits.size())) return true;
+  for (const Term& term : all) {
+    if (!term.habit || !has_bit(field_.shown(c.row), term.edge->to)) continue;
+    constant -= silent(*term.edge, c.row, any_ns).nats;
+  }
+  return true;
+}
+
 double Scorer::line_at(const Candidate& c, const std::vector<Term>& all, const Line& line,
                        int64_t t_ns) {
   if (line.whole) return value_at(c, all, line.term, t_ns).nats;
@@ -324,9 +349,11 @@ void Scorer::evaluate(Candidate& c) {
   scratch_pieces_.clear();
   // Sums are exact (README 1), so that it does not matter what is added up first.
   double constant = c.prior_nats + ailing_nats(c) + agreement(c).nats;
+  const bool habits = add_habits(c, all, constant);
   for (uint32_t i = 0; i < all.size(); ++i) {
     const Term& term = all[i];
     if (term.reach <= Term::Reach::kShadowed) continue;
+    if (habits && term.habit && !has_bit(field_.shown(c.row), term.edge->to)) continue;
     const bool few = term.reach == Term::Reach::kEntity ||
                      (term.reach == Term::Reach::kOwn && !term.everybody);
     if (few) {

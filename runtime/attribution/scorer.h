@@ -98,6 +98,7 @@ class Scorer {
         nullptr;  // kOwn, kGroup: all nodes, for storms; null: none is thought of
     bool minus_own = false;
     bool own_claimed = false;   // minus_own, and a self edge of the cause has the own node
+    bool habit = false;         // one of Cause::habits
     bool exempt = false;        // a mask of this cause on this group holds
     bool beside_group = false;  // kOwn: a group edge of the same cause goes to the same signal
     const abi::EntityKey* filter = nullptr;
@@ -124,6 +125,9 @@ class Scorer {
     bool open = false;             // its silence depends on the onset
     double silent_nats = 0;        // else
   };
+  /// What the own graded signals weigh that show nothing; their terms need no line then. False: some
+  /// of it is particular to this node.
+  bool add_habits(const Candidate& c, const std::vector<Term>& all, double& constant) const;
   void add_line(const Candidate& c, const Term& term, uint32_t at, int64_t last_onset_ns,
                 double& constant);
   [[nodiscard]] double line_at(const Candidate& c, const std::vector<Term>& all, const Line& line,

@@ -14,7 +14,7 @@ namespace reflex::attribution {
 double Scorer::ailing_nats(const Candidate& c) {
   if (c.row == kNoNode || !field_.input().switches.ailing) return 0;
   if (numbers_.graded_signals().empty()) return 0;
-  if (pack_.causes[c.cause].kind != abi::CauseKind::kFault) return 0;
+  if (!field_.shape().causes[c.cause].fault) return 0;
   if (ailing_.empty()) ailing_.assign(field_.rows().size(), std::nan(""));
   double& known = ailing_[c.row];
   if (known == known) return known;
@@ -36,7 +36,7 @@ double Scorer::wear_factor(uint32_t edge, uint32_t row) const {
   const abi::EdgePlan& e = pack_.edges[edge];
   // Equal for all nodes of a class that show nothing but those that were repaired lately.
   const bool shows = has_bit(field_.shown(row), e.to);
-  const bool plain = !shows && field_.rows()[row].view->repaired_ns == kNoTimeNs;
+  const bool plain = !shows && !field_.repaired_lately(row);
   double& known = plain_->wear[plain_at(e, class_of(row))];
   if (plain && known == known) return known;
   double a = field_.soft(e.to, row);

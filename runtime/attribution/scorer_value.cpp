@@ -130,8 +130,7 @@ Scorer::Weight Scorer::silent(const abi::EdgePlan& e, uint32_t row, int64_t t_ns
   if (!numbers_.graded(e.to)) return silent_of(e, class_of(row), t_ns);
   if (e.has_weight) return {};
   // Equal for all nodes of a class but those that were repaired lately.
-  const NodeView* view = field_.view(row);
-  const bool plain = !numbers_.votes(e.to) && !(view && view->repaired_ns != kNoTimeNs);
+  const bool plain = !numbers_.votes(e.to) && !field_.repaired_lately(row);
   Weight& known = plain_->silent[plain_at(e, class_of(row))];
   if (plain && known.nats == known.nats) return known;
   Weight w;

@@ -44,16 +44,6 @@ uint64_t fnv1a(std::string_view text, uint64_t hash) {
   return hash;
 }
 
-std::string signature_of(const abi::Verdict& verdict) {
-  std::string signature = verdict.level + "|" + verdict.external;
-  for (const auto& culprit : verdict.culprits) signature += "|" + culprit;
-  for (size_t i = 0; i < std::min<size_t>(3, verdict.hypotheses.size()); ++i) {
-    const auto& h = verdict.hypotheses[i];
-    signature += "|" + h.cause + "@" + h.entity;
-  }
-  return signature;
-}
-
 }  // namespace
 
 IncidentTracker::IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
@@ -360,13 +350,13 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const EngineSinks&
   const bool final_revision = at_ns >= incident.final_ns;
   // A first verdict must be fast; nobody acts on its rivals.
   input.counterfactual = final_revision && options_.counterfactual;
-  abi::Verdict verdict = graph_->attribute(input);
-  const std::string signature = signature_of(verdict);
+  if (final_revision) incident.signature.clear();  // it is given out whatever it says
+  std::optional<abi::Verdict> changed = graph_->attribute_unless(input, incident.signature);
   incident.next_ns = kNever;
   incident.looked_ns = at_ns;
-  if (!final_revision && incident.revision > 0 && signature == incident.signature) return;
+  if (!changed) return;
+  abi::Verdict& verdict = *changed;
   ++incident.revision;
-  incident.signature = signature;
   incident.closed = final_revision;
   verdict.revision = incident.revision;
   verdict.final_revision = final_revision;
