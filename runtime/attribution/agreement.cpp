@@ -54,8 +54,10 @@ double log_ratio(const std::vector<Named>& named) {
 Scorer::Agreement Scorer::agreement(const Candidate& c) const {
   Agreement out;
   if (c.row == kNoNode || !field_.input().switches.agreement) return out;
-  if (numbers_.graded_signals().empty()) return out;
-  if (pack_.causes[c.cause].kind != abi::CauseKind::kFault) return out;
+  const PackShape& shape = field_.shape();
+  if (shared_bits(field_.shown(c.row), shape.causes[c.cause].naming.data(), shape.words) < 2) {
+    return out;
+  }
   std::vector<Named> named;  // allocates only when something names a part
   int64_t from_ns = INT64_MAX;
   int64_t to_ns = INT64_MIN;

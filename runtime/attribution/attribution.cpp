@@ -20,12 +20,17 @@ class GraphOfPack final : public Graph {
     measure_windows();
   }
 
-  abi::Verdict attribute(const Input& input) const override {
+  std::optional<abi::Verdict> attribute_unless(const Input& input,
+                                               std::string& signature) const override {
     RFX_CHECK(input.plan != nullptr && input.observed != nullptr);
-    const EvidenceField field(*pack_, graph_, input, {});
+    const EvidenceField field(*pack_, graph_, input);
     Scorer scorer(field, graph_);
     const size_t listed = std::max<size_t>(input.hypotheses_max, 1);
     const Ranking r = rank(field, graph_, scorer, listed);
+    const std::vector<uint32_t> order = listing(r, listed);
+    std::string now = signature_of(r, scorer, order);
+    if (now == signature) return std::nullopt;
+    signature = std::move(now);
     abi::Verdict v;
     v.job = std::string(pack_->symbols->name(input.job));
     v.ts_ns = input.now_ns;
@@ -38,15 +43,18 @@ class GraphOfPack final : public Graph {
     if (input.model) v.model_sha256 = input.model->sha256;
     if (input.tables) v.table_version = input.tables->version();
     for (const auto& row : field.rows()) v.job_node_count += row.view->in_job ? 1 : 0;
-    list_hypotheses(r, scorer, listed, v);
+    for (const uint32_t i : order) {
+      v.hypotheses.push_back(i == kNone ? abi::Hypothesis{} : scorer.explain(r.candidates[i]));
+      v.hypotheses.back().p = i == kNone ? r.p_none : r.p[i];
+    }
     list_nodes(field, r, scorer, v);
-    if (input.counterfactual) v.counterfactual = counterfactuals(*pack_, graph_, field, scorer, r);
+    if (input.counterfactual) v.counterfactual = counterfactuals(graph_, field, scorer, r);
     return v;
   }
 
   Dossier dossier(const Input& input) const override {
     RFX_CHECK(input.plan != nullptr && input.observed != nullptr);
-    const EvidenceField field(*pack_, graph_, input, {});
+    const EvidenceField field(*pack_, graph_, input);
     Scorer scorer(field, graph_);
     Dossier out;
     std::vector<Candidate> candidates = hypotheses(field, graph_);
@@ -59,14 +67,10 @@ class GraphOfPack final : public Graph {
   int64_t lookahead_ns(abi::SignalId signal) const override { return lookahead_[signal]; }
 
  private:
-  void list_hypotheses(const Ranking& r, Scorer& scorer, size_t listed, abi::Verdict& v) const {
-    bool none_listed = false;
-    const auto add_none = [&] {
-      abi::Hypothesis none;
-      none.p = r.p_none;
-      v.hypotheses.push_back(std::move(none));
-      none_listed = true;
-    };
+  static constexpr uint32_t kNone = kNoNode;  // "none" among the hypotheses
+
+  /// The hypotheses that are listed: best first, "none" where it stands.
+  static std::vector<uint32_t> listing(const Ranking& r, size_t listed) {
     std::vector<uint32_t> order;
     for (uint32_t i = 0; i < r.sorted; ++i) order.push_back(i);
     // Accepted further culprits are listed however many rivals stand before them.
@@ -74,14 +78,23 @@ class GraphOfPack final : public Graph {
       const uint32_t best = r.node_best[row];
       if (best >= r.sorted && order.size() < listed + r.culprit_rows.size()) order.push_back(best);
     }
-    for (uint32_t i : order) {
-      const Candidate& c = r.candidates[i];
-      if (!none_listed && c.log_odds < 0) add_none();
-      abi::Hypothesis h = scorer.explain(c);
-      h.p = r.p[i];
-      v.hypotheses.push_back(std::move(h));
+    const auto at = std::find_if(order.begin(), order.end(),
+                                 [&](uint32_t i) { return r.candidates[i].log_odds < 0; });
+    order.insert(at, kNone);
+    return order;
+  }
+
+  std::string signature_of(const Ranking& r, const Scorer& scorer,
+                           const std::vector<uint32_t>& order) const {
+    std::string text = r.level + "|" + r.external;
+    for (const std::string& culprit : r.culprits) text += "|" + culprit;
+    for (size_t i = 0; i < std::min<size_t>(3, order.size()); ++i) {
+      text += '|';
+      if (order[i] == kNone) continue;
+      const Candidate& c = r.candidates[order[i]];
+      text += pack_->causes[c.cause].name + "@" + scorer.entity_text(c);
     }
-    if (!none_listed) add_none();
+    return text;
   }
 
   void list_nodes(const EvidenceField& field, const Ranking& r, const Scorer& scorer,

@@ -8,6 +8,8 @@
 
 #include <array>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
@@ -153,7 +155,14 @@ class Graph {
   static Result<std::unique_ptr<Graph>> build(std::shared_ptr<const abi::CompiledPack> pack);
   virtual ~Graph() = default;
   /// Fills everything of the verdict but identity (id, incident, revision, pack, engine).
-  [[nodiscard]] virtual abi::Verdict attribute(const Input& input) const = 0;
+  [[nodiscard]] abi::Verdict attribute(const Input& input) const {
+    std::string signature;
+    return *attribute_unless(input, signature);
+  }
+  /// Nothing when the verdict's signature (level, culprits, first three hypotheses) is `signature`
+  /// still, which costs much less; else the verdict, and its own signature in `signature`.
+  [[nodiscard]] virtual std::optional<abi::Verdict> attribute_unless(
+      const Input& input, std::string& signature) const = 0;
   /// The hypotheses of an incident, each at its best onset, before any culprit is accepted.
   [[nodiscard]] virtual Dossier dossier(const Input& input) const = 0;
   /// How far back before an incident's opening a firing can matter.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
+#include "runtime/attribution/pack_shape.h"
 #include "runtime/base/result.h"
 
 namespace reflex::attribution {
@@ -23,6 +24,7 @@ struct CauseGraph {
   std::vector<abi::SignalId> signal_order;
   /// Causes by name.
   std::vector<abi::CauseId> cause_order;
+  PackShape shape;
 };
 
 /// Errors: a cycle (its signals are named in the message), an edge with an id that does not exist.

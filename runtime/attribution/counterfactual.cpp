@@ -18,9 +18,11 @@ constexpr size_t kTiesMax = 5;
 
 class Search {
  public:
-  Search(const abi::CompiledPack& pack, const CauseGraph& graph, const EvidenceField& field,
-         Scorer& scorer, const Ranking& ranking)
-      : pack_(pack), graph_(graph), field_(field), scorer_(scorer), ranking_(ranking) {
+  Search(const CauseGraph& graph, const EvidenceField& field, Scorer& scorer,
+         const Ranking& ranking)
+      : graph_(graph), field_(field), scorer_(scorer), ranking_(ranking), whole_{field, scorer, {}} {
+    whole_.candidates.resize(ranking.candidates.size());
+    for (const Candidate& c : ranking.candidates) whole_.candidates[c.id] = c;
     const Candidate& top = ranking.candidates[0];
     terms_ = scorer.fired_terms(top);
     for (const auto& t : terms_) {
@@ -77,9 +79,9 @@ class Search {
     for (size_t at : set) {
       for (size_t i = 0; i < skip.size(); ++i) skip[i] |= marks_[at][i];
     }
-    const EvidenceField without(pack_, graph_, field_.input(), skip, &field_);
+    const EvidenceField without(field_, skip);
     Scorer scorer(without, graph_, &scorer_);
-    const Ranking r = rank(without, graph_, scorer, 1);
+    const Ranking r = rank_again(without, graph_, scorer, 1, whole_);
     if (r.same_answer(ranking_) || out.size() >= kTiesMax) return;
     abi::Counterfactual found;
     for (size_t at : set) found.without.push_back(terms_[at].text);
@@ -87,11 +89,11 @@ class Search {
     out.push_back(std::move(found));
   }
 
-  const abi::CompiledPack& pack_;
   const CauseGraph& graph_;
   const EvidenceField& field_;
   const Scorer& scorer_;
   const Ranking& ranking_;
+  WholeRanking whole_;
   std::vector<Scorer::FiredTerm> terms_;
   std::vector<std::vector<uint8_t>> marks_;
   size_t budget_ = 0;
@@ -100,12 +102,11 @@ class Search {
 
 }  // namespace
 
-std::vector<abi::Counterfactual> counterfactuals(const abi::CompiledPack& pack,
-                                                 const CauseGraph& graph,
+std::vector<abi::Counterfactual> counterfactuals(const CauseGraph& graph,
                                                  const EvidenceField& field, Scorer& scorer,
                                                  const Ranking& ranking) {
   if (ranking.candidates.empty()) return {};
-  return Search(pack, graph, field, scorer, ranking).run();
+  return Search(graph, field, scorer, ranking).run();
 }
 
 }  // namespace reflex::attribution

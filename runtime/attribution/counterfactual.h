@@ -11,8 +11,7 @@
 
 namespace reflex::attribution {
 
-std::vector<abi::Counterfactual> counterfactuals(const abi::CompiledPack& pack,
-                                                 const CauseGraph& graph,
+std::vector<abi::Counterfactual> counterfactuals(const CauseGraph& graph,
                                                  const EvidenceField& field, Scorer& scorer,
                                                  const Ranking& ranking);
 

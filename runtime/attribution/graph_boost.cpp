@@ -112,6 +112,7 @@ Result<CauseGraph> build_cause_graph(const abi::CompiledPack& pack) {
   std::sort(out.cause_order.begin(), out.cause_order.end(), [&](abi::CauseId a, abi::CauseId b) {
     return pack.causes[a].name < pack.causes[b].name;
   });
+  out.shape = pack_shape_of(pack, out.cause_edges, out.cause_order);
   return out;
 }
 

@@ -51,7 +51,7 @@ uint32_t EvidenceField::fired_in_job(const abi::EdgePlan& e) const {
   known = 0;
   uint32_t last = kNoNode;
   for (const Span& s : spans(e.to)) {
-    if (s.suppressed || s.node == kNoNode || s.node == last || !rows_[s.node].view->in_job) {
+    if (s.suppressed || s.node == kNoNode || s.node == last || !rows()[s.node].view->in_job) {
       continue;
     }
     if (!in_window(s, e, input_.opened_ns)) continue;
@@ -66,7 +66,7 @@ unsigned EvidenceField::votes_in_job(abi::SignalId signal) const {
   if (known >= 0) return static_cast<unsigned>(known);
   known = 0;
   for (const Span& s : spans(signal)) {
-    if (!s.suppressed && s.node != kNoNode && rows_[s.node].view->in_job)
+    if (!s.suppressed && s.node != kNoNode && rows()[s.node].view->in_job)
       known += episode(s).lead_counts.back();
   }
   return static_cast<unsigned>(known);
@@ -74,27 +74,27 @@ unsigned EvidenceField::votes_in_job(abi::SignalId signal) const {
 
 double EvidenceField::soft(const Span& s) const {
   const abi::SignalId signal = evidence(s).signal;
-  if (numbers_->votes(signal)) {
+  if (numbers().votes(signal)) {
     const unsigned own = episode(s).lead_counts.back();
-    return std::exp(vote_log_ratio(own, votes_in_job(signal), job_size_));
+    return std::exp(vote_log_ratio(own, votes_in_job(signal), job_size()));
   }
-  double& known = observed_->soft[s.evidence];  // a graded entity has one episode
+  double& known = nodes_->soft[s.evidence];  // a graded entity has one episode
   if (s.episode != 0 || std::isnan(known)) {
-    known = std::exp(numbers_->log_a(signal, view(s.node), episode(s).lead_counts));
+    known = std::exp(numbers().log_a(signal, view(s.node), episode(s).lead_counts));
   }
   return known;
 }
 
 double EvidenceField::soft(abi::SignalId signal, uint32_t row) const {
-  if (numbers_->votes(signal)) {
-    return std::exp(vote_log_ratio(0, votes_in_job(signal), job_size_));
+  if (numbers().votes(signal)) {
+    return std::exp(vote_log_ratio(0, votes_in_job(signal), job_size()));
   }
-  auto& known = observed_->silent_soft[signal];
-  if (known.empty()) known.assign(rows_.size() + 1, std::nan(""));
+  auto& known = nodes_->silent_soft[signal];
+  if (known.empty()) known.assign(rows().size() + 1, std::nan(""));
   // No events at all: only a repair makes one node differ from the next.
   const NodeView* v = view(row);
-  double& value = known[v && v->repaired_ns != kNoTimeNs ? row : rows_.size()];
-  if (std::isnan(value)) value = std::exp(numbers_->log_a(signal, v, LeadCounts{}));
+  double& value = known[repaired_lately(row) ? row : rows().size()];
+  if (std::isnan(value)) value = std::exp(numbers().log_a(signal, v, LeadCounts{}));
   return value;
 }
 
@@ -107,14 +107,14 @@ void EvidenceField::try_mask(const abi::MaskPlan& mask, const Group& group,
   if (members < kMaskMembersMin) return;
   std::vector<Shown> shown;
   for (abi::SignalId signal : mask.signals) {
-    if (!by_node_[signal] || signals_[signal].spans.empty()) continue;
+    if (!keyed_by_node(signal) || !at_[signal]) continue;
     for (uint32_t row : group.rows) {
       for (const Span& s : spans(signal, row)) {
         if (!s.suppressed) shown.push_back({s.onset_ns, row});
       }
     }
   }
-  const Dense dense = densest(shown, mask.within_ns, rows_.size());
+  const Dense dense = densest(shown, mask.within_ns, rows().size());
   if (dense.members < kMaskFiredMin || dense.members < mask.at_least * members) return;
   const double hit = std::min(kHitMax, static_cast<double>(dense.members) / members);
   const std::string where = entity_text(entity);
@@ -131,8 +131,8 @@ void EvidenceField::try_mask(const abi::MaskPlan& mask, const Group& group,
   const auto id = static_cast<uint32_t>(masks_.size());
   masks_.push_back(active);
   for (abi::SignalId signal : mask.signals) {
-    SignalSpans& all = signals_[signal];
-    if (!by_node_[signal] || all.spans.empty()) continue;
+    if (!keyed_by_node(signal) || !at_[signal]) continue;
+    SignalSpans& all = *at_[signal];
     for (uint32_t row : group.rows) {
       for (uint32_t i = all.begin[row]; i < all.begin[row + 1]; ++i) {
         Span& s = all.spans[i];
@@ -161,11 +161,11 @@ void EvidenceField::add_masks() {
     const char what = keys.size() == 1 ? place_letter(keys[0]) : char{0};
     if (keys.empty() || (keys.size() == 1 && keys[0] == "job")) {
       if (!keys.empty()) entity.values[0] = input_.job;
-      try_mask(*mask, *groups_->job(), entity);
+      try_mask(*mask, *groups().job(), entity);
       continue;
     }
     std::vector<const Group*> found;  // none when the cause has no group
-    for (const auto& [id, group] : groups_->of(what)) found.push_back(&group);
+    for (const auto& [id, group] : groups().of(what)) found.push_back(&group);
     std::sort(found.begin(), found.end(), [&](const Group* a, const Group* b) {
       return pack_.symbols->name(a->id) < pack_.symbols->name(b->id);
     });

@@ -129,18 +129,16 @@ struct Scorer::EdgeGroup {
 
 /// Weights and look-ups that depend on the pack, the numbers and the time alone.
 struct Scorer::Plain {
-  // [edge]: cause and signal have a key in common. Without one there is nothing to filter by, and
-  // all entities of an external cause share one table (625 switches of a job, not 625 tables).
-  std::vector<uint8_t> shares_key;
-  std::vector<uint8_t> spreads;      // [signal] some edge says how it shows on many nodes
   std::vector<uint32_t> window_of;   // [edge] the first edge with its signal and window
   std::vector<uint16_t> class_slot;  // [hw_class] -> dense index of those in use
   size_t class_count = 1;
-  // For each fault that wears, its graded self edges; by name of the fault.
-  std::vector<std::vector<uint32_t>> wear_edges;
+  // Terms of causes whose edges go to the own node or to no node; empty until asked for.
+  std::vector<std::vector<Term>> terms;  // [cause]
   // Weights without parents and open windows, which is nearly all of them: NaN until asked.
   std::vector<Weight> fired;  // [edge * classes + class]
   std::vector<Weight> silent;
+  std::vector<double> habits;  // [cause * classes] sum of `silent` over Cause::habits; NaN: not asked
+  std::vector<double> wear;    // [edge * classes] 1 - p + p R of graded edges, of a node that shows nothing
   // The same for windows that are still open, which ask for few onsets again and again.
   struct OpenSilent {
     size_t at = SIZE_MAX;

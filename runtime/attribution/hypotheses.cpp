@@ -15,17 +15,76 @@ class Maker {
   Maker(const EvidenceField& field, const CauseGraph& graph) : field_(field), graph_(graph) {}
 
   std::vector<Candidate> make() {
+    for (abi::CauseId c : graph_.cause_order) add(c);
+    return std::move(out_);
+  }
+
+  /// The same of a field made from a whole one, whose hypotheses are `before`: those of a cause are
+  /// taken over when no node changes sides. `from[i]`: which one of `before` hypothesis i was.
+  std::vector<Candidate> make_again(const EvidenceField& whole,
+                                    const std::vector<Candidate>& before,
+                                    std::vector<uint32_t>& from) {
+    size_t first = 0;
     for (abi::CauseId c : graph_.cause_order) {
-      const auto& keys = kinds()[cause(c).entity_kind].keys;
-      if (std::find(keys.begin(), keys.end(), "node") != keys.end())
-        add_nodes(c);
-      else
-        add_external(c, keys);
+      size_t last = first;
+      while (last < before.size() && before[last].cause == c) ++last;
+      const size_t begin = out_.size();
+      if (stands(c, whole)) {
+        const auto shift = static_cast<uint32_t>(begin - first);  // modulo 2^32
+        for (size_t i = first; i < last; ++i) {
+          out_.push_back(before[i]);
+          if (out_.back().like != kNoNode) out_.back().like += shift;
+          from.push_back(static_cast<uint32_t>(i));
+        }
+      } else {
+        add(c);
+        find_again(before, first, last, begin, from);
+      }
+      first = last;
     }
     return std::move(out_);
   }
 
  private:
+  void add(abi::CauseId c) {
+    if (shape(c).on_node)
+      add_nodes(c);
+    else
+      add_external(c, kinds()[cause(c).entity_kind].keys);
+  }
+
+  /// Whether the evidence that is left out changes nothing of which hypotheses the cause has.
+  bool stands(abi::CauseId c, const EvidenceField& whole) const {
+    if (!shape(c).on_node) return true;
+    const size_t words = field_.shape().words;
+    const uint64_t* graded = field_.shape().graded.data();
+    const bool several = kinds()[cause(c).entity_kind].keys.size() > 1;
+    return std::all_of(
+        field_.changed_rows().begin(), field_.changed_rows().end(), [&](uint32_t row) {
+          const uint64_t* now = field_.shown(row);
+          const uint64_t* then = whole.shown(row);
+          if (several && meet(field_.changed(row), shape(c).own.data(), words)) return false;
+          const bool shows = meet(now, shape(c).children.data(), words);
+          if (shows != meet(then, shape(c).children.data(), words)) return false;
+          return shows || meet(now, graded, words) == meet(then, graded, words);
+        });
+  }
+
+  // Both lists stand by node, and those of one node by the name of the entity.
+  void find_again(const std::vector<Candidate>& before, size_t first, size_t last, size_t begin,
+                  std::vector<uint32_t>& from) const {
+    size_t at = first;
+    for (size_t i = begin; i < out_.size(); ++i) {
+      while (at < last && before[at].row < out_[i].row) ++at;
+      uint32_t found = kNoNode;
+      for (size_t k = at; k < last && before[k].row == out_[i].row; ++k) {
+        if (before[k].entity == out_[i].entity) found = static_cast<uint32_t>(k);
+      }
+      from.push_back(found);
+    }
+  }
+
+  const PackShape::Cause& shape(abi::CauseId c) const { return field_.shape().causes[c]; }
   const abi::CausePlan& cause(abi::CauseId c) const { return field_.pack().causes[c]; }
   const std::vector<abi::EntityKind>& kinds() const { return field_.pack().entity_kinds; }
 
@@ -36,12 +95,22 @@ class Maker {
   }
 
   void push(abi::CauseId c, uint32_t row, const abi::EntityKey& entity) {
-    Candidate x;
+    out_.emplace_back();
+    Candidate& x = out_.back();
     x.cause = c;
     x.row = row;
     x.entity = entity;
-    x.prior_nats = prior_nats(c, row);
-    out_.push_back(std::move(x));
+    x.prior_nats = row == kNoNode ? prior_nats(c, row) : prior_of_node(c, row);
+  }
+
+  // Nodes of one class and one history have the same.
+  double prior_of_node(abi::CauseId c, uint32_t row) {
+    const NodeView& v = *field_.rows()[row].view;
+    const auto hazard = std::bit_cast<uint64_t>(field_.numbers().hazard(c, v));
+    if (prior_.cause != c || prior_.hw_class != v.hw_class || prior_.hazard != hazard) {
+      prior_ = {c, v.hw_class, hazard, prior_nats(c, row)};
+    }
+    return prior_.nats;
   }
 
   void add_external(abi::CauseId c, const std::vector<std::string>& keys) {
@@ -90,31 +159,28 @@ class Maker {
     uint64_t hazard = 0;
     std::array<SymbolId, 4> places{};  // only when an edge asks for places
     int64_t repaired_ns = kNoTimeNs;   // within the longest window of a graded child
-    std::vector<bool> observed;
+    SignalBits observed;
     friend bool operator==(const Signature&, const Signature&) = default;
   };
 
   void add_nodes(abi::CauseId c) {
-    children_.clear();
+    const SignalBits& children = shape(c).children;
+    const size_t words = field_.shape().words;
     own_.clear();
     bool places = false;
     for (uint32_t index : graph_.cause_edges[c]) {
       const abi::EdgePlan& e = field_.pack().edges[index];
-      const auto& keys = kinds()[field_.pack().signals[e.to].entity_kind].keys;
       places |= place_letter(e.scope) != 0;
-      for (const std::string& k : keys) places |= place_letter(k) != 0;
-      if (!field_.keyed_by_node(e.to)) continue;
-      if (std::find(children_.begin(), children_.end(), e.to) == children_.end()) {
-        children_.push_back(e.to);
-      }
-      if (e.scope == abi::Scope::kSelf) own_.push_back(e.to);
+      const PackShape::Kind& kind = field_.shape().kinds[field_.pack().signals[e.to].entity_kind];
+      for (const char letter : kind.place) places |= letter != 0;
+      if (has_bit(shape(c).own.data(), e.to) && e.scope == abi::Scope::kSelf) own_.push_back(e.to);
     }
     signatures_.clear();
     size_t last = 0;
     for (uint32_t row = 0; row < field_.rows().size(); ++row) {
       const NodeView& v = *field_.rows()[row].view;
       if (!v.in_job) continue;
-      if (shows_any(children_, row)) {
+      if (meet(field_.shown(row), children.data(), words)) {
         add_entities(c, row);
         continue;
       }
@@ -126,7 +192,7 @@ class Maker {
       if (last == signatures_.size()) signatures_.push_back({signature_, kNoNode, kNoNode});
       Signed& known = signatures_[last];
       // A node that may be ailing otherwise has odds of its own, but not another weight.
-      const bool ailing = shows_any(field_.numbers().graded_signals(), row);
+      const bool ailing = meet(field_.shown(row), field_.shape().graded.data(), words);
       if (!ailing && known.alike != kNoNode) {
         out_[known.alike].alike.push_back(row);
         continue;
@@ -144,20 +210,9 @@ class Maker {
     signature_.hazard = std::bit_cast<uint64_t>(field_.numbers().hazard(c, v));
     signature_.places =
         places ? std::array{v.rack, v.tor, v.pod, v.zone} : std::array<SymbolId, 4>{};
-    signature_.repaired_ns = repaired_lately(v) ? v.repaired_ns : kNoTimeNs;
-    signature_.observed.clear();
-    for (abi::SignalId s : children_) signature_.observed.push_back(field_.observed(s, row));
-  }
-
-  // "Ailing for another reason" looks at every graded signal of the node, not only the cause's own.
-  bool repaired_lately(const NodeView& v) const {
-    return v.repaired_ns != kNoTimeNs &&
-           field_.input().opened_ns - v.repaired_ns < field_.numbers().longest_window_ns();
-  }
-
-  bool shows_any(const std::vector<abi::SignalId>& signals, uint32_t row) const {
-    return std::any_of(signals.begin(), signals.end(),
-                       [&](abi::SignalId s) { return !field_.spans(s, row).empty(); });
+    // "Ailing for another reason" looks at every graded signal of the node, not only the cause's own.
+    signature_.repaired_ns = field_.repaired_lately(row) ? v.repaired_ns : kNoTimeNs;
+    field_.observed(shape(c).children, row, signature_.observed);
   }
 
   abi::EntityKey node_entity(abi::CauseId c, uint32_t row) const {
@@ -206,8 +261,14 @@ class Maker {
   const CauseGraph& graph_;
   Signature signature_;
   std::vector<Signed> signatures_;
-  std::vector<abi::SignalId> children_;
   std::vector<abi::SignalId> own_;
+  struct Prior {
+    abi::CauseId cause = 0;
+    abi::ClassId hw_class = 0;
+    uint64_t hazard = ~uint64_t{0};
+    double nats = 0;
+  };
+  Prior prior_;
   std::vector<Candidate> out_;
 };
 
@@ -215,6 +276,13 @@ class Maker {
 
 std::vector<Candidate> hypotheses(const EvidenceField& field, const CauseGraph& graph) {
   return Maker(field, graph).make();
+}
+
+std::vector<Candidate> hypotheses_again(const EvidenceField& field, const CauseGraph& graph,
+                                        const EvidenceField& whole,
+                                        const std::vector<Candidate>& before,
+                                        std::vector<uint32_t>& from) {
+  return Maker(field, graph).make_again(whole, before, from);
 }
 
 }  // namespace reflex::attribution

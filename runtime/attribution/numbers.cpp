@@ -103,6 +103,7 @@ void Numbers::add_laws() {
     const abi::GradedPlan& g = plan.count.graded;
     const bool on = plan.shape == abi::SignalShape::kCount && g.on;
     graded_.push_back(on ? 1 : 0);
+    votes_.push_back(g.votes ? 1 : 0);
     if (!on) continue;
     graded_list_.push_back(static_cast<abi::SignalId>(s));
     longest_window_ns_ = std::max(longest_window_ns_, plan.count.window_ns);
@@ -221,8 +222,8 @@ double Numbers::hazard(abi::CauseId c, const NodeView& view) const {
       [](const CauseHazard& h, const auto& key) { return std::make_pair(h.node, h.cause) < key; });
   const bool own = it != list.end() && it->node == view.node && it->cause == c;
   const double factor = own ? it->factor : view.hazard;
-  return model_ && model_->history_multiplier != 1 ? std::pow(factor, model_->history_multiplier)
-                                                   : factor;
+  const bool scaled = model_ && model_->history_multiplier != 1 && factor != 1;
+  return scaled ? std::pow(factor, model_->history_multiplier) : factor;
 }
 
 double Numbers::prior_nats(abi::CauseId c, const NodeView* view) const {

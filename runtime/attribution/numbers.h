@@ -38,7 +38,7 @@ class Numbers {
   /// The same for graded evidence that speaks with likelihood ratio `a` for an episode (graded.h).
   [[nodiscard]] double soft_ratio(abi::SignalId s, double a, double survive) const;
   [[nodiscard]] double log_a(abi::SignalId s, const NodeView* view, const LeadCounts& counts) const;
-  [[nodiscard]] bool votes(abi::SignalId s) const { return pack_.signals[s].count.graded.votes; }
+  [[nodiscard]] bool votes(abi::SignalId s) const { return votes_[s] != 0; }
   [[nodiscard]] double episode_leak(abi::SignalId s) const { return laws_[s].episode_leak; }
   [[nodiscard]] bool graded(abi::SignalId s) const { return graded_[s] != 0; }
 
@@ -83,6 +83,7 @@ class Numbers {
   std::vector<double> author_leaks_;  // [edge]
   std::vector<double> stated_leaks_;  // [edge] the model's, else the author's
   std::vector<uint8_t> graded_;       // [signal]
+  std::vector<uint8_t> votes_;        // [signal]
   std::vector<Law> laws_;             // [signal]
   std::vector<abi::SignalId> graded_list_;
   int64_t longest_window_ns_ = 0;

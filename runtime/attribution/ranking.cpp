@@ -24,14 +24,53 @@ double logit(double p) {
   return std::log(q / (1 - q));
 }
 
+/// What it is like stands before it.
+void evaluate_one(std::vector<Candidate>& candidates, uint32_t i, Scorer& scorer) {
+  Candidate& c = candidates[i];
+  if (c.like == kNoNode)
+    scorer.evaluate(c);
+  else
+    scorer.evaluate_like(c, candidates[c.like]);
+}
+
 class Ranker {
  public:
   Ranker(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer, size_t listed)
-      : field_(field), graph_(graph), scorer_(scorer), listed_(listed) {}
+      : field_(field), graph_(graph), scorer_(scorer), listed_(listed) {
+    const double temperature = field_.numbers().temperature();
+    const double unexplained = std::log(plan().unexplained_prior);
+    by_coincidence_ = (unexplained + std::log(kCoincidence)) / temperature;
+    by_rate_ = (unexplained + 0) / temperature;
+    beside_ = field_.numbers().co_culprit_nats() / temperature;
+    bar_ = logit(plan().confirm);
+    bar_beside_ = logit(std::max(plan().suspect, 0.5));
+  }
 
   Ranking run() {
     r_.candidates = hypotheses(field_, graph_);
     evaluate(r_.candidates, scorer_);
+    return conclude();
+  }
+
+  Ranking run_again(const WholeRanking& whole) {
+    std::vector<uint32_t> from;
+    r_.candidates = hypotheses_again(field_, graph_, whole.field, whole.candidates, from);
+    for (uint32_t i = 0; i < r_.candidates.size(); ++i) {
+      Candidate& c = r_.candidates[i];
+      c.id = i;
+      const bool same = from[i] != kNoNode && scorer_.same_as_whole(c, whole.scorer);
+      if (same) {
+        c.log_odds = whole.candidates[from[i]].log_odds;
+        c.onset_ns = whole.candidates[from[i]].onset_ns;
+      } else {
+        evaluate_one(r_.candidates, i, scorer_);
+      }
+    }
+    return conclude();
+  }
+
+ private:
+  Ranking conclude() {
     sort_best();
     accept();
     posterior();
@@ -39,7 +78,6 @@ class Ranker {
     return std::move(r_);
   }
 
- private:
   const abi::IncidentPlan& plan() const { return *field_.input().plan; }
 
   bool before(const Candidate& a, const Candidate& b) const {
@@ -89,7 +127,7 @@ class Ranker {
   }
 
   bool names_node(const Candidate& c) const {
-    return c.row != kNoNode && field_.pack().causes[c.cause].kind == abi::CauseKind::kFault;
+    return c.row != kNoNode && field_.shape().causes[c.cause].fault;
   }
 
   // An external cause on a switch, rack, pod or zone: a member may be broken as well, and then has
@@ -113,16 +151,12 @@ class Ranker {
   // culprit explains; a further fault stands against "nothing more is wrong", whose prior odds
   // are 1, not `unexplained`, and it is there by coincidence.
   double shift(const Candidate& c) const {
-    const double temperature = field_.numbers().temperature();
-    if (beside_first(c)) return field_.numbers().co_culprit_nats() / temperature - c.prior_nats;
+    if (beside_first(c)) return beside_ - c.prior_nats;
     // A rate per hour is the chance of a coincidence already; a share among incidents is not.
     const bool share = field_.pack().causes[c.cause].prior_unit == abi::RateUnit::kPerIncident;
-    return (std::log(plan().unexplained_prior) + (share ? std::log(kCoincidence) : 0)) /
-           temperature;
+    return share ? by_coincidence_ : by_rate_;
   }
-  double bar(const Candidate& c) const {
-    return logit(beside_first(c) ? std::max(plan().suspect, 0.5) : plan().confirm);
-  }
+  double bar(const Candidate& c) const { return beside_first(c) ? bar_beside_ : bar_; }
 
   // exp(log_odds - top) summed from the largest, so that the sum does not depend on names.
   static double sum_sorted(std::vector<double>& values) {
@@ -151,6 +185,7 @@ class Ranker {
     r_.p.assign(r_.candidates.size(), 0);
     std::vector<uint32_t> live;
     for (uint32_t i = 0; i < weight.size(); ++i) {
+      if (weight[i] == 0) continue;
       const Candidate& c = r_.candidates[i];
       const size_t n = rivals_in(c);
       r_.p[i] = weight[i] / total * static_cast<double>(n);
@@ -215,10 +250,7 @@ class Ranker {
   }
 
   /// A prior alone is no reason to send anybody anywhere: some fired signal must speak for it.
-  bool speaks_for(const Candidate& c) {
-    const auto terms = scorer_.fired_terms(c);
-    return std::any_of(terms.begin(), terms.end(), [](const auto& t) { return t.nats > 0; });
-  }
+  bool speaks_for(const Candidate& c) { return scorer_.speaks_for(c); }
 
   /// Of a job without nodes nothing is known, also not that nothing is wrong.
   bool knows_the_job() const {
@@ -276,18 +308,20 @@ class Ranker {
   Ranking r_;
   std::vector<uint8_t> co_;
   std::vector<double> co_odds_;
+  // shift() and bar(), whose logarithms are the same for all candidates.
+  double by_coincidence_ = 0;
+  double by_rate_ = 0;
+  double beside_ = 0;
+  double bar_ = 0;
+  double bar_beside_ = 0;
 };
 
 }  // namespace
 
 void evaluate(std::vector<Candidate>& candidates, Scorer& scorer) {
   for (uint32_t i = 0; i < candidates.size(); ++i) {
-    Candidate& c = candidates[i];
-    c.id = i;
-    if (c.like == kNoNode)
-      scorer.evaluate(c);
-    else
-      scorer.evaluate_like(c, candidates[c.like]);
+    candidates[i].id = i;
+    evaluate_one(candidates, i, scorer);
   }
 }
 
@@ -312,6 +346,11 @@ std::string Ranking::answer_text() const {
 Ranking rank(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer,
              size_t listed_min) {
   return Ranker(field, graph, scorer, listed_min).run();
+}
+
+Ranking rank_again(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer,
+                   size_t listed_min, const WholeRanking& whole) {
+  return Ranker(field, graph, scorer, listed_min).run_again(whole);
 }
 
 }  // namespace reflex::attribution

@@ -31,10 +31,27 @@ struct Ranking {
 Ranking rank(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer,
              size_t listed_min);
 
+/// A whole ranking that rankings with evidence left out are made from.
+struct WholeRanking {
+  const EvidenceField& field;
+  const Scorer& scorer;
+  std::vector<Candidate> candidates;  // weighed, in the order of hypotheses()
+};
+/// rank() of a field made from `whole.field`, weighing only what can have changed.
+Ranking rank_again(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer,
+                   size_t listed_min, const WholeRanking& whole);
+
 /// Weighs what hypotheses() made.
 void evaluate(std::vector<Candidate>& candidates, Scorer& scorer);
 
 /// The hypotheses that are weighed, without weights.
 std::vector<Candidate> hypotheses(const EvidenceField& field, const CauseGraph& graph);
+
+/// The same of a field made from `whole`, whose hypotheses are `before`; `from[i]`: which one of
+/// them hypothesis i was, kNoNode: none.
+std::vector<Candidate> hypotheses_again(const EvidenceField& field, const CauseGraph& graph,
+                                        const EvidenceField& whole,
+                                        const std::vector<Candidate>& before,
+                                        std::vector<uint32_t>& from);
 
 }  // namespace reflex::attribution

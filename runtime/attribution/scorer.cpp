@@ -17,19 +17,6 @@ constexpr size_t kOwnOnsetsMax = 16;
 // Why: what common mode leaves of a firing is never quite nothing.
 constexpr double kOwnEvidenceMin = 0.1;
 
-bool shares_key(const abi::CompiledPack& pack, const abi::EdgePlan& e) {
-  const auto& cause = pack.entity_kinds[pack.causes[e.cause].entity_kind].keys;
-  const auto& signal = pack.entity_kinds[pack.signals[e.to].entity_kind].keys;
-  return std::any_of(cause.begin(), cause.end(), [&](const std::string& key) {
-    return std::find(signal.begin(), signal.end(), key) != signal.end();
-  });
-}
-
-bool caused_on_node(const abi::CompiledPack& pack, abi::CauseId cause) {
-  const auto& keys = pack.entity_kinds[pack.causes[cause].entity_kind].keys;
-  return std::find(keys.begin(), keys.end(), "node") != keys.end();
-}
-
 }  // namespace
 
 int64_t shifted_onset(const Span& s, const abi::EdgePlan& e) {
@@ -48,32 +35,15 @@ Scorer::Scorer(const EvidenceField& field, const CauseGraph& graph, const Scorer
 void Scorer::add_plain() {
   plain_ = std::make_shared<Plain>();
   Plain& plain = *plain_;
-  plain.spreads.assign(pack_.signals.size(), 0);
+  plain.terms.resize(pack_.causes.size());
   std::map<std::tuple<abi::SignalId, int64_t, int64_t>, uint32_t> windows;
   for (uint32_t i = 0; i < pack_.edges.size(); ++i) {
     const abi::EdgePlan& e = pack_.edges[i];
-    plain.shares_key.push_back(!e.from_signal && shares_key(pack_, e));
-    // An external cause of no node reaches many with any scope.
-    const bool external = !e.from_signal && !caused_on_node(pack_, e.cause);
-    if ((e.scope != abi::Scope::kSelf || external) && field_.keyed_by_node(e.to)) {
-      plain.spreads[e.to] = 1;
-    }
     // Where maintenance counts and where weights are plain sums, the edge matters as well.
     const bool own = e.from_signal || e.has_weight || !field_.input().switches.shared_fate ||
                      pack_.causes[e.cause].kind == abi::CauseKind::kExternal;
     plain.window_of.push_back(
         own ? i : windows.try_emplace({e.to, e.lag_lo_ns, e.lag_hi_ns}, i).first->second);
-  }
-  for (abi::CauseId f : graph_.cause_order) {
-    if (pack_.causes[f].kind != abi::CauseKind::kFault) continue;
-    std::vector<uint32_t> edges;
-    for (uint32_t i : graph_.cause_edges[f]) {
-      const abi::EdgePlan& e = pack_.edges[i];
-      const bool wear = e.scope == abi::Scope::kSelf && numbers_.graded(e.to) && !e.has_weight &&
-                        !numbers_.votes(e.to) && field_.keyed_by_node(e.to);
-      if (wear) edges.push_back(i);
-    }
-    if (!edges.empty()) plain.wear_edges.push_back(std::move(edges));
   }
   // Slot 0 is class 0, which entities without a node are scored with.
   plain.class_slot.assign(std::max<size_t>(pack_.classes.size(), 1), 0);
@@ -86,6 +56,8 @@ void Scorer::add_plain() {
   }
   plain.fired.assign(pack_.edges.size() * plain.class_count, {1, std::nan("")});
   plain.silent = plain.fired;
+  plain.wear.assign(plain.fired.size(), std::nan(""));
+  plain.habits.assign(pack_.causes.size() * plain.class_count, std::nan(""));
 }
 
 size_t Scorer::plain_at(const abi::EdgePlan& e, abi::ClassId c) const {
@@ -134,7 +106,9 @@ void Scorer::resolve(const Candidate& c, Term& term) {
   term.reach = Term::Reach::kGroup;
   term.minus_own = c.row != kNoNode && term.edge->scope == abi::Scope::kPeers;
   const auto edge = static_cast<size_t>(term.edge - pack_.edges.data());
-  if (c.row == kNoNode && plain_->shares_key[edge]) term.filter = &c.entity;
+  // Without a common key there is nothing to filter by, and all entities of an external cause share
+  // one table (625 switches of a job, not 625 tables).
+  if (c.row == kNoNode && field_.shape().shares_key[edge]) term.filter = &c.entity;
   for (const ActiveMask& m : field_.masks()) {
     term.exempt |= c.row == kNoNode && m.cause == c.cause && m.group == term.group;
   }
@@ -146,7 +120,45 @@ std::vector<Scorer::Term> Scorer::terms(const Candidate& c, bool with_tables) {
   return out;
 }
 
+// Nothing in them depends on the candidate but the filter, so they are worked out once.
+void Scorer::plain_terms_into(const Candidate& c, std::vector<Term>& out) {
+  std::vector<Term>& known = plain_->terms[c.cause];
+  if (known.empty()) {
+    for (uint32_t index : graph_.cause_edges[c.cause]) {
+      Term term;
+      term.edge = &pack_.edges[index];
+      resolve(c, term);
+      const bool shadowed = std::any_of(known.begin(), known.end(), [&](const Term& earlier) {
+        return earlier.edge->to == term.edge->to && earlier.reach == term.reach;
+      });
+      if (shadowed) term.reach = Term::Reach::kShadowed;
+      const bool own = term.reach == Term::Reach::kOwn;
+      term.habit = own && has_bit(field_.shape().causes[c.cause].habits.data(), term.edge->to);
+      known.push_back(term);
+    }
+  }
+  out.assign(known.begin(), known.end());
+  for (Term& term : out) {
+    if (term.filter) term.filter = &c.entity;
+  }
+}
+
 void Scorer::terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out) {
+  if (c.row != kNoNode && field_.shape().causes[c.cause].plain) {
+    plain_terms_into(c, out);
+  } else {
+    resolved_terms_into(c, with_tables, out);
+  }
+  if (!with_tables || !field_.input().switches.shared_fate) return;
+  for (Term& term : out) {
+    const bool alone = term.reach == Term::Reach::kOwn && !term.beside_group;
+    const bool spread = field_.shape().spreads[term.edge->to] && !term.edge->has_weight;
+    if (!alone || !spread || !has_bit(field_.shown(c.row), term.edge->to)) continue;
+    term.everybody = table(*term.edge, *field_.groups().all(), nullptr, false);
+  }
+}
+
+void Scorer::resolved_terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out) {
   out.clear();
   for (uint32_t index : graph_.cause_edges[c.cause]) {
     Term term;
@@ -175,14 +187,6 @@ void Scorer::terms_into(const Candidate& c, bool with_tables, std::vector<Term>&
     }
     out.push_back(term);
   }
-  if (!with_tables || !field_.input().switches.shared_fate) return;
-  for (Term& term : out) {
-    const bool alone = term.reach == Term::Reach::kOwn && !term.beside_group;
-    if (!alone || !plain_->spreads[term.edge->to] || term.edge->has_weight) continue;
-    if (!field_.spans(term.edge->to, c.row).empty()) {
-      term.everybody = table(*term.edge, *field_.groups().all(), nullptr, false);
-    }
-  }
 }
 
 void Scorer::resolve_group(const Candidate&, Term& term) {
@@ -196,8 +200,11 @@ void Scorer::resolve_group(const Candidate&, Term& term) {
 
 bool Scorer::entity_matches(const Candidate& c, const Term& term, const Span& s) const {
   const abi::EntityKey& entity = field_.evidence(s).entity;
-  uint64_t value = 0;
-  if (field_.key_value(entity, "job", &value) && value != field_.input().job) return false;
+  const int job_at = field_.shape().kinds[entity.kind].job_at;
+  if (job_at >= 0 && job_at < entity.count &&
+      entity.values[static_cast<size_t>(job_at)] != field_.input().job) {
+    return false;
+  }
   const abi::Scope scope = term.edge->scope;
   const bool wide =
       scope == abi::Scope::kJob || scope == abi::Scope::kAll || scope == abi::Scope::kPeers;
@@ -254,7 +261,7 @@ void Scorer::onsets_into(const Candidate& c, const std::vector<Term>& all,
     } else if (term.reach == Term::Reach::kGroup) {
       const int64_t earliest = term.in->table->earliest_onset_ns;
       if (earliest != kNoTimeNs) out.push_back(earliest);
-    } else {
+    } else if (term.reach == Term::Reach::kEntity || term.reach == Term::Reach::kRest) {
       int64_t earliest = kNoTimeNs;
       for (const Span& s : field_.spans(term.edge->to)) {
         if (!reaches(c, term, s)) continue;
@@ -268,16 +275,104 @@ void Scorer::onsets_into(const Candidate& c, const std::vector<Term>& all,
   out.erase(std::unique(out.begin(), out.end()), out.end());
 }
 
+// The weight of a term whose members are few as a function of the onset: its spans in turn, and what
+// it weighs when none of them is in its window. What no onset changes goes into `constant`.
+void Scorer::add_line(const Candidate& c, const Term& term, uint32_t at, int64_t last_onset_ns,
+                      double& constant) {
+  const abi::EdgePlan& e = *term.edge;
+  const bool own = term.reach == Term::Reach::kOwn;
+  const uint32_t row = own ? c.row : kNoNode;
+  Line line;
+  line.term = at;
+  line.first = static_cast<uint32_t>(scratch_pieces_.size());
+  for (const Span& s : own ? field_.spans(e.to, row) : field_.spans(e.to)) {
+    const bool reached = own ? field_.compatible(c.entity, field_.evidence(s).entity)
+                             : entity_matches(c, term, s);
+    if (!reached) continue;
+    const Weight w = fired(term, s);
+    scratch_pieces_.push_back({s.onset_ns - e.lag_hi_ns, s.last_ns - e.lag_lo_ns, w.ratio, w.nats});
+  }
+  line.last = static_cast<uint32_t>(scratch_pieces_.size());
+  if (field_.observed(e.to, row)) {
+    line.open = !e.has_weight && !numbers_.graded(e.to) &&
+                last_onset_ns + e.lag_hi_ns > field_.input().now_ns;
+    if (!line.open) line.silent_nats = silent_member(term, row, last_onset_ns).nats;
+  }
+  if (line.first == line.last && !line.open)
+    constant += line.silent_nats;
+  else
+    scratch_lines_.push_back(line);
+}
+
+bool Scorer::add_habits(const Candidate& c, const std::vector<Term>& all, double& constant) const {
+  if (c.row == kNoNode || field_.repaired_lately(c.row)) return false;
+  const SignalBits& habits = field_.shape().causes[c.cause].habits;
+  if (!field_.all_observed(habits, c.row)) return false;
+  const size_t at = c.cause * plain_->class_count + plain_->class_slot[class_of(c.row)];
+  double& known = plain_->habits[at];
+  const int64_t any_ns = field_.input().opened_ns;  // graded silence does not depend on the onset
+  if (known != known) {
+    known = 0;
+    for (const Term& term : all) {
+      if (term.habit) known += silent(*term.edge, c.row, any_ns).nats;
+    }
+  }
+  constant += known;
+  if (!meet(field_.shown(c.row), habits.data(), habits.size())) return true;
+  for (const Term& term : all) {
+    if (!term.habit || !has_bit(field_.shown(c.row), term.edge->to)) continue;
+    constant -= silent(*term.edge, c.row, any_ns).nats;
+  }
+  return true;
+}
+
+double Scorer::line_at(const Candidate& c, const std::vector<Term>& all, const Line& line,
+                       int64_t t_ns) {
+  if (line.whole) return value_at(c, all, line.term, t_ns).nats;
+  const Piece* best = nullptr;  // of several episodes or entities the strongest counts
+  for (uint32_t i = line.first; i < line.last; ++i) {
+    const Piece& x = scratch_pieces_[i];
+    if (t_ns < x.from_ns || t_ns > x.to_ns) continue;
+    if (!best || x.ratio > best->ratio) best = &x;
+  }
+  if (best) return best->nats;
+  if (!line.open) return line.silent_nats;
+  const Term& term = all[line.term];
+  return silent_member(term, term.reach == Term::Reach::kOwn ? c.row : kNoNode, t_ns).nats;
+}
+
 void Scorer::evaluate(Candidate& c) {
   std::vector<Term>& all = scratch_terms_;
   terms_into(c, true, all);
   onsets_into(c, all, scratch_onsets_);
+  scratch_lines_.clear();
+  scratch_pieces_.clear();
+  // Sums are exact (README 1), so that it does not matter what is added up first.
+  double constant = c.prior_nats + ailing_nats(c) + agreement(c).nats;
+  const bool habits = add_habits(c, all, constant);
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    const Term& term = all[i];
+    if (term.reach <= Term::Reach::kShadowed) continue;
+    if (habits && term.habit && !has_bit(field_.shown(c.row), term.edge->to)) continue;
+    const bool few = term.reach == Term::Reach::kEntity ||
+                     (term.reach == Term::Reach::kOwn && !term.everybody);
+    if (few) {
+      add_line(c, term, i, scratch_onsets_.back(), constant);
+      continue;
+    }
+    Line line;
+    line.term = i;
+    line.whole = true;
+    scratch_lines_.push_back(line);
+  }
   bool first = true;
-  const double beyond = c.prior_nats + ailing_nats(c) + agreement(c).nats;
+  const bool synergies = field_.shape().causes[c.cause].has_synergy;
   for (int64_t t : scratch_onsets_) {
-    double sum = beyond;
-    for (size_t i = 0; i < all.size(); ++i) sum += value_at(c, all, i, t).nats;
-    for (uint32_t synergy : synergies_of(c, all, t)) sum += synergy_nats(synergy);
+    double sum = constant;
+    for (const Line& line : scratch_lines_) sum += line_at(c, all, line, t);
+    if (synergies) {
+      for (uint32_t synergy : synergies_of(c, all, t)) sum += synergy_nats(synergy);
+    }
     if (first || sum > c.log_odds) c.log_odds = sum, c.onset_ns = t;
     first = false;
   }
@@ -296,6 +391,37 @@ void Scorer::activate(const Candidate& culprit) {
 void Scorer::evaluate_like(Candidate& c, const Candidate& other) {
   c.log_odds = other.log_odds - ailing_nats(other) + ailing_nats(c);
   c.onset_ns = other.onset_ns;
+}
+
+bool Scorer::speaks_for(const Candidate& c) {
+  terms_into(c, true, scratch_terms_);
+  for (size_t i = 0; i < scratch_terms_.size(); ++i) {
+    const TermValue v = value_at(c, scratch_terms_, i, c.onset_ns);
+    if (v.fired > 0 && v.nats > 0) return true;
+  }
+  return false;
+}
+
+bool Scorer::same_as_whole(const Candidate& c, const Scorer& whole) const {
+  const PackShape::Cause& cause = field_.shape().causes[c.cause];
+  const size_t words = field_.shape().words;
+  const SignalBits& anywhere = field_.changed_anywhere();
+  if (field_.masks_changed()) return false;
+  if (meet(anywhere.data(), cause.wide.data(), words)) return false;
+  if (c.row == kNoNode) return true;
+  if (meet(field_.changed(c.row), cause.own.data(), words) || ailing_changed(c)) return false;
+  // What the rest of the job shows is held against the node's own firings.
+  for (const uint32_t edge : graph_.cause_edges[c.cause]) {
+    const abi::EdgePlan& e = pack_.edges[edge];
+    if (!has_bit(anywhere.data(), e.to) || !has_bit(field_.shown(c.row), e.to)) continue;
+    if (numbers_.graded(e.to) || !field_.input().switches.common_mode) continue;
+    if (job_share(e) != whole.job_share(e)) return false;
+  }
+  return true;
+}
+
+bool Scorer::ailing_changed(const Candidate& c) const {
+  return meet(field_.changed(c.row), field_.shape().graded.data(), field_.shape().words);
 }
 
 bool Scorer::has_own_evidence(const Candidate& c) {

@@ -58,6 +58,11 @@ class Scorer {
   /// Sets log_odds and onset_ns: the onset with the largest weight, ties: the earliest.
   void evaluate(Candidate& c);
   void evaluate_like(Candidate& c, const Candidate& other);
+  /// Whether some fired signal speaks for it.
+  [[nodiscard]] bool speaks_for(const Candidate& c);
+  /// The candidate weighs what it weighs in `whole`, the scorer of the field that this one's was made
+  /// from: nothing that it reads has changed.
+  [[nodiscard]] bool same_as_whole(const Candidate& c, const Scorer& whole) const;
   /// Whether a fired child on the candidate's own entity, which no culprit explains, speaks for it.
   [[nodiscard]] bool has_own_evidence(const Candidate& c);
   /// The hypothesis as the verdict lists it, but for its probability.
@@ -93,6 +98,7 @@ class Scorer {
         nullptr;  // kOwn, kGroup: all nodes, for storms; null: none is thought of
     bool minus_own = false;
     bool own_claimed = false;   // minus_own, and a self edge of the cause has the own node
+    bool habit = false;         // one of Cause::habits
     bool exempt = false;        // a mask of this cause on this group holds
     bool beside_group = false;  // kOwn: a group edge of the same cause goes to the same signal
     const abi::EntityKey* filter = nullptr;
@@ -105,6 +111,27 @@ class Scorer {
 
   [[nodiscard]] std::vector<Term> terms(const Candidate& c, bool with_tables);
   void terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out);
+  void plain_terms_into(const Candidate& c, std::vector<Term>& out);
+  void resolved_terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out);
+  /// One span of a term: within [from_ns, to_ns] of the onset it counts.
+  struct Piece {
+    int64_t from_ns, to_ns;
+    double ratio, nats;
+  };
+  struct Line {
+    uint32_t term = 0;
+    uint32_t first = 0, last = 0;  // of scratch_pieces_
+    bool whole = false;            // a group: ask value_at()
+    bool open = false;             // its silence depends on the onset
+    double silent_nats = 0;        // else
+  };
+  /// What the own graded signals weigh that show nothing; their terms need no line then. False: some
+  /// of it is particular to this node.
+  bool add_habits(const Candidate& c, const std::vector<Term>& all, double& constant) const;
+  void add_line(const Candidate& c, const Term& term, uint32_t at, int64_t last_onset_ns,
+                double& constant);
+  [[nodiscard]] double line_at(const Candidate& c, const std::vector<Term>& all, const Line& line,
+                               int64_t t_ns);
   void resolve(const Candidate& c, Term& term);
   void resolve_group(const Candidate& c, Term& term);
   [[nodiscard]] const Group* group_of(const Candidate& c, abi::Scope scope) const;
@@ -138,6 +165,10 @@ class Scorer {
   /// Finished: multiplier and temperature of the model applied, rounded.
   [[nodiscard]] double scaled(const abi::EdgePlan& e, double nats) const;
   [[nodiscard]] double own_leak(const Term& term, uint32_t row) const;
+  /// Share of the other nodes of the job that show it; 0: no more than faults would (README 18).
+  [[nodiscard]] double job_share(const abi::EdgePlan& e) const;
+  [[nodiscard]] bool ailing_changed(const Candidate& c) const;
+  [[nodiscard]] double wear_factor(uint32_t edge, uint32_t row) const;
   struct Weight {
     double ratio = 1;
     double nats = 0;
@@ -149,6 +180,7 @@ class Scorer {
   [[nodiscard]] double survive_of(const Term& term, const Span& s) const;
   [[nodiscard]] double fired_nats(const abi::EdgePlan& e, double p, double ratio) const;
   [[nodiscard]] Weight silent(const abi::EdgePlan& e, uint32_t row, int64_t t_ns) const;
+  [[nodiscard]] Weight silent_member(const Term& term, uint32_t row, int64_t t_ns) const;
   [[nodiscard]] Weight silent_of(const abi::EdgePlan& e, abi::ClassId c, int64_t t_ns) const;
   [[nodiscard]] double lost_nats(const Candidate& c, const std::vector<Term>& all, size_t at,
                                  double nats) const;
@@ -194,6 +226,8 @@ class Scorer {
   std::vector<std::pair<const Group*, EdgeGroup*>> last_group_;  // [edge] no filter, not exempt
   std::vector<Term> scratch_terms_;  // of evaluate(): saves an allocation each
   std::vector<int64_t> scratch_onsets_;
+  std::vector<Line> scratch_lines_;
+  std::vector<Piece> scratch_pieces_;
   struct TableKey {
     uint32_t edge;
     const Group* group;  // identity only: never iterated for output

@@ -14,30 +14,39 @@ namespace reflex::attribution {
 double Scorer::ailing_nats(const Candidate& c) {
   if (c.row == kNoNode || !field_.input().switches.ailing) return 0;
   if (numbers_.graded_signals().empty()) return 0;
-  if (pack_.causes[c.cause].kind != abi::CauseKind::kFault) return 0;
+  if (!field_.shape().causes[c.cause].fault) return 0;
   if (ailing_.empty()) ailing_.assign(field_.rows().size(), std::nan(""));
   double& known = ailing_[c.row];
   if (known == known) return known;
   double sum = 0;
-  for (const std::vector<uint32_t>& edges : plain_->wear_edges) {
+  for (const std::vector<uint32_t>& edges : field_.shape().wear_edges) {
     double product = 1;  // exp(M_f)
-    for (const uint32_t edge : edges) {
-      const abi::EdgePlan& e = pack_.edges[edge];
-      double a = field_.soft(e.to, c.row);
-      for (const Span& s : field_.spans(e.to, c.row)) {
-        if (!s.suppressed) a = std::max(a, field_.soft(s));
-      }
-      const double p = numbers_.strength(edge, class_of(c.row));
-      product *= 1 - p + p * numbers_.soft_ratio(e.to, a, 1);
-    }
+    for (const uint32_t edge : edges) product *= wear_factor(edge, c.row);
     sum += product;
   }
   const double g = numbers_.degrading_elsewhere();
-  const size_t faults = plain_->wear_edges.size();
+  const size_t faults = field_.shape().wear_edges.size();
   known = faults == 0 ? 0
                       : round_nats(-std::log((1 - g) + g * sum / static_cast<double>(faults)) *
                                    numbers_.ailing_multiplier() / numbers_.temperature());
   return known;
+}
+
+double Scorer::wear_factor(uint32_t edge, uint32_t row) const {
+  const abi::EdgePlan& e = pack_.edges[edge];
+  // Equal for all nodes of a class that show nothing but those that were repaired lately.
+  const bool shows = has_bit(field_.shown(row), e.to);
+  const bool plain = !shows && !field_.repaired_lately(row);
+  double& known = plain_->wear[plain_at(e, class_of(row))];
+  if (plain && known == known) return known;
+  double a = field_.soft(e.to, row);
+  for (const Span& s : field_.spans(e.to, row)) {
+    if (!s.suppressed) a = std::max(a, field_.soft(s));
+  }
+  const double p = numbers_.strength(edge, class_of(row));
+  const double factor = 1 - p + p * numbers_.soft_ratio(e.to, a, 1);
+  if (plain) known = factor;
+  return factor;
 }
 
 // All signals of the synergy have fired on the hypothesis' own entity, and each says something.

@@ -57,14 +57,18 @@ double Scorer::own_leak(const Term& term, uint32_t row) const {
   const double leak =
       numbers_.leak(static_cast<uint32_t>(&e - pack_.edges.data()), field_.view(row));
   if (!field_.input().switches.common_mode || row == kNoNode) return leak;
+  return std::max(leak, job_share(e));
+}
+
+double Scorer::job_share(const abi::EdgePlan& e) const {
   // Where an edge says how the signal spreads over nodes, the graph accounts for the others
   // already.
-  if (plain_->spreads[e.to]) return leak;
+  if (field_.shape().spreads[e.to]) return 0;
   // A few nodes may be at fault together; a signal on more of the job is what the job does.
   const uint32_t fired = field_.fired_in_job(e);
-  if (fired < 3 || fired < kJobShare * field_.job_size() || field_.job_size() < 4) return leak;
+  if (fired < 3 || fired < kJobShare * field_.job_size() || field_.job_size() < 4) return 0;
   const double others = fired - 1.0;
-  return std::max(leak, (others + 0.3) / (field_.job_size() - 1.0 + 0.6));
+  return (others + 0.3) / (field_.job_size() - 1.0 + 0.6);
 }
 
 double Scorer::survive_of(const Term& term, const Span& s) const {
@@ -112,7 +116,7 @@ Scorer::Weight Scorer::fired(const Term& term, const Span& s) const {
   const bool own = term.reach == Term::Reach::kOwn;
   // Equal for all nodes of a class, unless their own history or the job's other nodes decide.
   const bool plain = survive == 1 && !s.suppressed && active_.empty() && !own &&
-                     !field_.input().tables && !numbers_.graded(e.to);
+                     (!field_.input().tables || s.node == kNoNode) && !numbers_.graded(e.to);
   Weight& known = plain_->fired[plain_at(e, class_of(s.node))];
   if (plain && known.nats == known.nats) return known;
   Weight w;
@@ -126,8 +130,7 @@ Scorer::Weight Scorer::silent(const abi::EdgePlan& e, uint32_t row, int64_t t_ns
   if (!numbers_.graded(e.to)) return silent_of(e, class_of(row), t_ns);
   if (e.has_weight) return {};
   // Equal for all nodes of a class but those that were repaired lately.
-  const NodeView* view = field_.view(row);
-  const bool plain = !numbers_.votes(e.to) && !(view && view->repaired_ns != kNoTimeNs);
+  const bool plain = !numbers_.votes(e.to) && !field_.repaired_lately(row);
   Weight& known = plain_->silent[plain_at(e, class_of(row))];
   if (plain && known.nats == known.nats) return known;
   Weight w;
@@ -158,6 +161,11 @@ Scorer::Weight Scorer::silent_of(const abi::EdgePlan& e, abi::ClassId c, int64_t
   return known.weight;
 }
 
+Scorer::Weight Scorer::silent_member(const Term& term, uint32_t row, int64_t t_ns) const {
+  return term.reach == Term::Reach::kOwn ? silent(*term.edge, row, t_ns)
+                                         : silent_of(*term.edge, class_of(row), t_ns);
+}
+
 // Of several episodes or entities the strongest counts.
 void Scorer::offer(const Term& term, const Span& s, Member& m) const {
   const Weight w = fired(term, s);
@@ -172,8 +180,7 @@ void Scorer::conclude(const Term& term, uint32_t row, int64_t t_ns, Member& m) c
     m.value.fired = m.value.members = 1;
     m.value.log_ratio = std::log(m.ratio);
   } else if (field_.observed(term.edge->to, row)) {
-    const Weight w = term.reach == Term::Reach::kOwn ? silent(*term.edge, row, t_ns)
-                                                     : silent_of(*term.edge, class_of(row), t_ns);
+    const Weight w = silent_member(term, row, t_ns);
     m.value.members = 1;
     m.value.nats = w.nats;
     m.value.silent_ratio = m.ratio = w.ratio;
@@ -416,11 +423,11 @@ void Scorer::fill_table(const Term& term, GroupTable& g) const {
     ++g.observed_of_class[k];
     ++g.observed_total;
   }
-  struct Piece {
+  struct Stretch {
     int64_t from, to;
     Weight weight;
   };
-  std::vector<Piece> pieces;
+  std::vector<Stretch> pieces;
   std::vector<int64_t> cuts;
   g.deltas.reserve(2 * std::min(term.group->rows.size(), field_.spans(e.to).size()));
   // By the group's members, not by all episodes: a job has hundreds of racks.
@@ -436,14 +443,14 @@ void Scorer::fill_table(const Term& term, GroupTable& g) const {
     const uint16_t k = g.class_index(class_of(row));
     const int8_t seen = field_.observed(e.to, row) ? 1 : 0;
     cuts.clear();
-    for (const Piece& x : pieces) cuts.push_back(x.from), cuts.push_back(x.to);
+    for (const Stretch& x : pieces) cuts.push_back(x.from), cuts.push_back(x.to);
     if (pieces.size() > 1) {
       std::sort(cuts.begin(), cuts.end());
       cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
     }
     for (size_t j = 0; j + 1 < cuts.size(); ++j) {  // the strongest piece on each stretch
-      const Piece* best = nullptr;
-      for (const Piece& x : pieces) {
+      const Stretch* best = nullptr;
+      for (const Stretch& x : pieces) {
         if (x.from > cuts[j] || cuts[j] >= x.to) continue;
         if (!best || x.weight.ratio > best->weight.ratio) best = &x;
       }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 
 #include "runtime/base/check.h"
 #include "runtime/base/time.h"
@@ -52,6 +53,20 @@ EvidenceLog::EvidenceLog(std::shared_ptr<const abi::CompiledPack> pack,
                          std::vector<int64_t> lookback_ns)
     : pack_(std::move(pack)), lookback_ns_(std::move(lookback_ns)) {
   RFX_CHECK(lookback_ns_.size() == pack_->signals.size());
+  for (const abi::EntityKind& kind : pack_->entity_kinds) {
+    const std::string& name = kind.keys.empty() ? std::string() : kind.keys.front();
+    const auto known = std::find_if(keys_.begin(), keys_.end(),
+                                    [&](const Key& key) { return key.name == name; });
+    key_of_kind_.push_back(static_cast<uint32_t>(known - keys_.begin()));
+    if (known == keys_.end()) keys_.push_back({name, {}});
+  }
+}
+
+const EvidenceLog::ByValue* EvidenceLog::of_key(std::string_view name) const {
+  for (const Key& key : keys_) {
+    if (key.name == name) return &key.by_value;
+  }
+  return nullptr;
 }
 
 int64_t EvidenceLog::holds_ns(abi::SignalId signal) const {
@@ -60,12 +75,15 @@ int64_t EvidenceLog::holds_ns(abi::SignalId signal) const {
 }
 
 EvidenceLog::Series& EvidenceLog::series_of(const abi::Firing& firing) {
-  const auto& keys = pack_->entity_kinds[firing.entity.kind].keys;
-  RFX_CHECK(!keys.empty());
-  Group& group = by_key_[keys.front()][firing.entity.values[0]];
-  for (Series& series : group.series) {
-    if (series.signal == firing.signal && series.entity == firing.entity) return series;
+  RFX_CHECK(!pack_->entity_kinds[firing.entity.kind].keys.empty());
+  Key& key = keys_[key_of_kind_[firing.entity.kind]];
+  Group& group = key.by_value[firing.entity.values[0]];
+  for (size_t i = 0; i < group.signals.size(); ++i) {
+    if (group.signals[i] == firing.signal && group.series[i].entity == firing.entity) {
+      return group.series[i];
+    }
   }
+  group.signals.push_back(firing.signal);
   group.series.push_back({firing.signal, firing.entity, {}, {}, {}});
   ++series_count_;
   return group.series.back();
@@ -84,7 +102,9 @@ void EvidenceLog::add(const abi::Firing& firing) {
     series.counted.push_back({firing.ts_ns, firing.value.known ? firing.value.f64() : 1.0,
                               firing.part, {}});
     if (!firing.events.empty()) series.counted.back().event = firing.events.back();
-    if (series.counted.size() > kFiringsMax) series.counted.pop_front();
+    if (series.counted.size() > 2 * kFiringsMax) {
+      series.counted.erase(series.counted.begin(), series.counted.end() - kFiringsMax);
+    }
     return;
   }
   auto& episodes = series.episodes;
@@ -118,7 +138,7 @@ void EvidenceLog::add(const abi::Firing& firing) {
     return;
   }
   episodes.push_back({onset, end, 1, firing.value, firing.limit, firing.events, {}, 0, {}});
-  if (episodes.size() > kEpisodesMax) episodes.pop_front();
+  if (episodes.size() > kEpisodesMax) episodes.erase(episodes.begin());
 }
 
 bool EvidenceLog::is_of_repairs(abi::SignalId signal) const {
@@ -131,10 +151,11 @@ bool EvidenceLog::is_of_repairs(abi::SignalId signal) const {
 }
 
 void EvidenceLog::repaired(SymbolId node, std::optional<int64_t> gpu, int64_t ts_ns) {
-  const auto by_value = by_key_.find("node");
-  if (by_value == by_key_.end()) return;
-  const auto group = by_value->second.find(node);
-  if (group == by_value->second.end()) return;
+  const auto nodes = std::find_if(keys_.begin(), keys_.end(),
+                                  [](const Key& key) { return key.name == "node"; });
+  if (nodes == keys_.end()) return;
+  const auto group = nodes->by_value.find(node);
+  if (group == nodes->by_value.end()) return;
   for (Series& series : group->second.series) {
     const auto& keys = pack_->entity_kinds[series.entity.kind].keys;
     const bool of_gpu = keys.size() > 1 && keys[1] == "gpu";
@@ -167,7 +188,8 @@ void EvidenceLog::append_graded(const Series& series, const Look& look,
   double last_value = 0;
   PartCounts parts;
   std::array<const abi::EventRef*, kEventsMax> newest{};
-  for (const Series::Counted& c : series.counted) {
+  const size_t counted = std::min(series.counted.size(), kFiringsMax);
+  for (const Series::Counted& c : std::span(series.counted).last(counted)) {
     const int64_t before = look.opened_ns - c.ts_ns;
     if (c.ts_ns > look.now_ns || before >= plan.count.window_ns) continue;
     if (since != kNoTimeNs && c.ts_ns <= since) continue;
@@ -221,16 +243,16 @@ void EvidenceLog::append(const Series& series, const Look& look,
 
 void EvidenceLog::collect(const std::string& key_name, uint64_t value, const Look& look,
                           std::vector<attribution::Evidence>& out) const {
-  const auto by_value = by_key_.find(key_name);
-  if (by_value == by_key_.end()) return;
-  const auto group = by_value->second.find(value);
-  if (group == by_value->second.end()) return;
+  const ByValue* by_value = of_key(key_name);
+  if (!by_value) return;
+  const auto group = by_value->find(value);
+  if (group == by_value->end()) return;
   for (const Series& series : group->second.series) append(series, look, out);
 }
 
 void EvidenceLog::collect_others(const std::vector<std::string>& excluded_names, const Look& look,
                                  std::vector<attribution::Evidence>& out) const {
-  for (const auto& [name, by_value] : by_key_) {
+  for (const auto& [name, by_value] : keys_) {
     if (std::find(excluded_names.begin(), excluded_names.end(), name) != excluded_names.end()) {
       continue;
     }
@@ -241,27 +263,38 @@ void EvidenceLog::collect_others(const std::vector<std::string>& excluded_names,
   }
 }
 
+void EvidenceLog::trim(Series& series, int64_t watermark_ns) const {
+  const int64_t oldest = saturating_add(watermark_ns, -lookback_ns_[series.signal]);
+  const auto drop_front = [](auto& list, auto gone) {
+    auto end = list.begin();
+    while (end != list.end() && gone(*end)) ++end;
+    list.erase(list.begin(), end);
+  };
+  drop_front(series.episodes, [&](const auto& e) { return e.end_ns < oldest; });
+  const int64_t holds = holds_ns(series.signal);
+  drop_front(series.counted, [&](const auto& c) { return saturating_add(c.ts_ns, holds) < oldest; });
+  auto& repairs = series.repairs_ns;  // the last one before the look-back still answers
+  while (repairs.size() > 1 && repairs[1] < oldest) repairs.erase(repairs.begin());
+}
+
 void EvidenceLog::trim(int64_t watermark_ns) {
-  for (auto& [name, by_value] : by_key_) {
-    for (auto it = by_value.begin(); it != by_value.end();) {
-      auto& list = it->second.series;
-      for (Series& series : list) {
-        const int64_t oldest = saturating_add(watermark_ns, -lookback_ns_[series.signal]);
-        while (!series.episodes.empty() && series.episodes.front().end_ns < oldest) {
-          series.episodes.pop_front();
+  for (Key& key : keys_) {
+    for (auto it = key.by_value.begin(); it != key.by_value.end();) {
+      Group& group = it->second;
+      size_t kept = 0;
+      for (size_t i = 0; i < group.series.size(); ++i) {
+        trim(group.series[i], watermark_ns);
+        if (group.series[i].episodes.empty() && group.series[i].counted.empty()) continue;
+        if (kept != i) {
+          group.series[kept] = std::move(group.series[i]);
+          group.signals[kept] = group.signals[i];
         }
-        while (!series.counted.empty() &&
-               saturating_add(series.counted.front().ts_ns, holds_ns(series.signal)) < oldest) {
-          series.counted.pop_front();
-        }
-        auto& repairs = series.repairs_ns;  // the last one before the look-back still answers
-        while (repairs.size() > 1 && repairs[1] < oldest) repairs.erase(repairs.begin());
+        ++kept;
       }
-      const auto gone = std::remove_if(list.begin(), list.end(),
-                                       [](const Series& s) { return s.episodes.empty() && s.counted.empty(); });
-      series_count_ -= static_cast<size_t>(list.end() - gone);
-      list.erase(gone, list.end());
-      it = list.empty() ? by_value.erase(it) : std::next(it);
+      series_count_ -= group.series.size() - kept;
+      group.series.resize(kept);
+      group.signals.resize(kept);
+      it = kept == 0 ? key.by_value.erase(it) : std::next(it);
     }
   }
 }

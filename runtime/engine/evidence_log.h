@@ -8,10 +8,10 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -57,21 +57,26 @@ class EvidenceLog {
   struct Series {
     abi::SignalId signal = 0;
     abi::EntityKey entity;
-    std::deque<attribution::Evidence::Episode> episodes;
-    // Graded counts: each firing, at most kFiringsMax. `episodes` is empty then.
+    std::vector<attribution::Evidence::Episode> episodes;
+    // Graded counts: each firing; the last kFiringsMax count. `episodes` is empty then.
     struct Counted {
       int64_t ts_ns = 0;
       double value = 0;
       uint64_t part = 0;  // Firing::part
       abi::EventRef event;
     };
-    std::deque<Counted> counted;
+    std::vector<Counted> counted;
     std::vector<int64_t> repairs_ns;  // ascending
   };
   struct Group {
+    std::vector<abi::SignalId> signals;  // of `series`: looked through for every firing
     std::vector<Series> series;
   };
   using ByValue = std::unordered_map<uint64_t, Group>;
+  struct Key {
+    std::string name;
+    ByValue by_value;
+  };
 
   void save_series(StateWriter& writer, const Series& series) const;
   [[nodiscard]] bool load_series(StateReader& reader, const abi::LoadNames& names, Series& series);
@@ -87,9 +92,13 @@ class EvidenceLog {
   [[nodiscard]] const abi::GradedPlan* graded(abi::SignalId signal) const;
   [[nodiscard]] int64_t holds_ns(abi::SignalId signal) const;
 
+  [[nodiscard]] const ByValue* of_key(std::string_view name) const;
+  void trim(Series& series, int64_t watermark_ns) const;
+
   std::shared_ptr<const abi::CompiledPack> pack_;
   std::vector<int64_t> lookback_ns_;
-  std::unordered_map<std::string, ByValue> by_key_;
+  std::vector<Key> keys_;                // by first key of an entity kind
+  std::vector<uint32_t> key_of_kind_;    // [EntityKindId] index into keys_
   size_t series_count_ = 0;
 };
 

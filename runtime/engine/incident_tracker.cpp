@@ -19,7 +19,11 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // Why: evidence comes in bursts, most of it at once. A look in the second after it came
 // is as fast as a person reads.
 constexpr int64_t kRevisionStepNs = kNsPerSecond;
-constexpr int64_t kTrimEveryNs = 10 * kNsPerMinute;
+// Why: a look passes over what is too old anyway, so trimming only bounds the memory; it visits every
+// series of every node, and a 32nd of the look-back is little to keep beyond it.
+constexpr int64_t kTrimShare = 32;
+constexpr int64_t kTrimEveryMinNs = 10 * kNsPerMinute;
+constexpr int64_t kTrimEveryMaxNs = 3 * kNsPerHour;
 
 std::vector<int64_t> lookbacks(const abi::CompiledPack& pack, const attribution::Graph& graph) {
   int64_t settle = 0;
@@ -40,16 +44,6 @@ uint64_t fnv1a(std::string_view text, uint64_t hash) {
   return hash;
 }
 
-std::string signature_of(const abi::Verdict& verdict) {
-  std::string signature = verdict.level + "|" + verdict.external;
-  for (const auto& culprit : verdict.culprits) signature += "|" + culprit;
-  for (size_t i = 0; i < std::min<size_t>(3, verdict.hypotheses.size()); ++i) {
-    const auto& h = verdict.hypotheses[i];
-    signature += "|" + h.cause + "@" + h.entity;
-  }
-  return signature;
-}
-
 }  // namespace
 
 IncidentTracker::IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
@@ -67,6 +61,9 @@ IncidentTracker::IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
       options_(options),
       adaptation_(adaptation),
       next_due_ns_(kNever) {
+  int64_t longest = 0;
+  for (const int64_t lookback : lookbacks(*pack_, *graph_)) longest = std::max(longest, lookback);
+  trim_every_ns_ = std::clamp(longest / kTrimShare, kTrimEveryMinNs, kTrimEveryMaxNs);
   for (const auto& plan : pack_->incidents) {
     for (const abi::SignalId s : plan.open_signals) opened_by_signal_[s].push_back(&plan);
     for (size_t i = 0; i < plan.open_kinds.size(); ++i) {
@@ -98,7 +95,7 @@ void IncidentTracker::process(const std::vector<abi::Firing>& firings,
   open_records_until(watermark_ns);
   // Evaluations at the watermark itself wait: more firings of that instant may still come.
   if (watermark_ns > std::numeric_limits<int64_t>::min()) run_due(watermark_ns - 1, sinks);
-  if (last_trim_ns_ == kNoTimeNs || watermark_ns - last_trim_ns_ >= kTrimEveryNs) {
+  if (last_trim_ns_ == kNoTimeNs || watermark_ns - last_trim_ns_ >= trim_every_ns_) {
     log_.trim(watermark_ns);
     last_trim_ns_ = watermark_ns;
   }
@@ -355,13 +352,13 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const EngineSinks&
   adaptation_.prepare(input);
   // A first verdict must be fast; nobody acts on its rivals.
   input.counterfactual = final_revision && options_.counterfactual;
-  abi::Verdict verdict = graph_->attribute(input);
-  const std::string signature = signature_of(verdict);
+  if (final_revision) incident.signature.clear();  // it is given out whatever it says
+  std::optional<abi::Verdict> changed = graph_->attribute_unless(input, incident.signature);
   incident.next_ns = kNever;
   incident.looked_ns = at_ns;
-  if (!final_revision && incident.revision > 0 && signature == incident.signature) return;
+  if (!changed) return;
+  abi::Verdict& verdict = *changed;
   ++incident.revision;
-  incident.signature = signature;
   incident.closed = final_revision;
   verdict.revision = incident.revision;
   verdict.final_revision = final_revision;

@@ -119,6 +119,7 @@ class IncidentTracker {
   Adaptation& adaptation_;
   int64_t next_due_ns_;
   int64_t last_trim_ns_ = kNoTimeNs;
+  int64_t trim_every_ns_ = 0;
   size_t opened_count_ = 0;
   size_t unplaced_count_ = 0;
 };

@@ -1,6 +1,6 @@
 // The replay benchmark: our pipeline beside the hand-written engines, in one run on one machine.
 //
-//   replay_bench [all|decode|whole|eval|backends|state|ready|diagnosis]
+//   replay_bench [all|decode|whole|eval|backends|state|ready|diagnosis|storm]
 //
 // Compare by ratio inside one table, never with figures of another machine or day. Every figure is
 // the median of kRepeats runs, ours and theirs in turn, each in a process of its own.
@@ -111,6 +111,15 @@ int child(const std::vector<std::string>& args) {
     fmt::print("median_ms {:.4f} worst_ms {:.4f} final_ms {:.4f} answer {}\n",
                times.value().median_ms, times.value().worst_ms, times.value().final_median_ms,
                times.value().answer);
+  } else if (what == "storm") {
+    const auto times = measure_storm(compile_std(), args.at(1) == "wall");
+    if (!times.ok()) fail(times.error().message);
+    const Latencies& first = times.value().first;
+    const Latencies& later = times.value().later;
+    fmt::print("first {} p50 {:.3f} p99 {:.3f} max {:.3f} later {} later_p50 {:.3f} later_p99 {:.3f} "
+               "later_max {:.3f} confirmed {}\n",
+               first.count, first.p50_ms, first.p99_ms, first.max_ms, later.count, later.p50_ms,
+               later.p99_ms, later.max_ms, times.value().confirmed);
   } else {
     fail("unknown measurement '" + what + "'");
   }
@@ -275,6 +284,21 @@ void table_diagnosis() {
   fmt::print("  right answer: n3; aim: 10,000 nodes under 20 ms\n");
 }
 
+void table_storm() {
+  fmt::print("\n1,024 incidents within a second on 2,000 nodes, rules/std, open loop; latency, ms\n");
+  fmt::print("  {:>14} {:>6} {:>8} {:>8} {:>8} {:>7} {:>8} {:>8} {:>8} {:>10}\n", "clock", "first",
+             "p50", "p99", "max", "later", "p50", "p99", "max", "confirmed");
+  for (const char* clock : {"virtual", "wall"}) {
+    const Pairs p = measure({self(), "child", "storm", clock}, 2);
+    fmt::print("  {:>14} {:>6.0f} {:>8.2f} {:>8.2f} {:>8.2f} {:>7.0f} {:>8.2f} {:>8.2f} {:>8.2f} "
+               "{:>10.0f}\n",
+               clock, number(p, "first"), number(p, "p50"), number(p, "p99"), number(p, "max"),
+               number(p, "later"), number(p, "later_p50"), number(p, "later_p99"),
+               number(p, "later_max"), number(p, "confirmed"));
+  }
+  fmt::print("  virtual: one core, by CPU time of the engine (an idle machine); aim: p99 under 100\n");
+}
+
 // ---- set-up
 
 void prepare_data() {
@@ -314,13 +338,13 @@ int main(int argc, char** argv) {
   const std::vector<std::pair<std::string, void (*)()>> tables = {
       {"decode", table_decode},      {"whole", table_whole}, {"eval", table_eval},
       {"backends", table_backends},  {"state", table_state}, {"ready", table_ready},
-      {"diagnosis", table_diagnosis}};
+      {"diagnosis", table_diagnosis}, {"storm", table_storm}};
   const bool known =
       filter == "all" ||
       std::any_of(tables.begin(), tables.end(), [&](const auto& t) { return t.first == filter; });
   if (!known)
     fail("unknown table '" + filter +
-         "'; one of: all decode whole eval backends state ready diagnosis");
+         "'; one of: all decode whole eval backends state ready diagnosis storm");
   prepare_data();
   utsname system{};
   uname(&system);

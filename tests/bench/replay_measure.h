@@ -75,6 +75,21 @@ struct DiagnosisTimes {
 /// One verdict on a job of `node_count` nodes: a culprit, all its peers shouting, some noise.
 Result<DiagnosisTimes> measure_diagnosis(uint32_t node_count, uint32_t repeats);
 
+struct Latencies {
+  size_t count = 0;
+  double p50_ms = 0;
+  double p99_ms = 0;
+  double max_ms = 0;
+};
+struct StormTimes {
+  Latencies first;       // verdicts that an incident gets when it opens
+  Latencies later;       // looks and final revisions, from when they are due
+  size_t confirmed = 0;  // final verdicts that name a node
+};
+/// 1,024 incidents within a second, open loop (measure_storm.cpp). `wall`: by the machine's clock,
+/// else by the CPU time of the engine's thread.
+Result<StormTimes> measure_storm(const std::shared_ptr<const abi::CompiledPack>& pack, bool wall);
+
 double wall_seconds();
 double user_seconds();
 

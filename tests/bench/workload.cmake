@@ -16,7 +16,8 @@ if(NOT TARGET bench_workload)
     add_library(bench_measure STATIC
       ${CMAKE_SOURCE_DIR}/tests/bench/replay_measure.cpp
       ${CMAKE_SOURCE_DIR}/tests/bench/measure_diagnosis.cpp
-      ${CMAKE_SOURCE_DIR}/tests/bench/measure_log.cpp)
+      ${CMAKE_SOURCE_DIR}/tests/bench/measure_log.cpp
+      ${CMAKE_SOURCE_DIR}/tests/bench/measure_storm.cpp)
     target_link_libraries(bench_measure PUBLIC bench_workload reflex_engine reflex_driver)
   endif()
 endif()
