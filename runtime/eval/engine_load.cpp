@@ -379,8 +379,22 @@ class Loader {
       size_t feature = 0;
       abi::PeersQuery query;
       uint64_t kind = 0;
+      struct Key {
+        bool of_label = false;
+        SymbolId label = kNoSymbol;
+        uint64_t feature = 0;
+      };
+      std::vector<Key> by;
       std::string_view body;
       bool taken = false;
+    };
+    const auto same_keys = [&](const Saved& s, const abi::PeersQuery& query) {
+      return std::equal(s.by.begin(), s.by.end(), query.by.begin(), query.by.end(),
+                        [&](const Saved::Key& a, const abi::PeersKey& b) {
+                          if (a.of_label != (b.feature == abi::kNone32)) return false;
+                          return a.of_label ? a.label == b.label
+                                            : a.feature == feature_origin_[b.feature].saved;
+                        });
     };
     std::vector<Saved> all(in_.count());
     for (Saved& s : all) {
@@ -390,6 +404,15 @@ class Loader {
       s.query.at_least = static_cast<uint32_t>(in_.bounded(UINT32_MAX));
       s.query.bucket_ns = in_.i64();
       s.kind = in_.u64();
+      s.by.resize(in_.count(2));
+      for (auto& key : s.by) {
+        key.of_label = in_.flag();
+        if (key.of_label) {
+          key.label = in_.symbol();
+        } else {
+          key.feature = in_.u64();
+        }
+      }
       s.body = in_.text();
       if (s.kind >= kinds_.size()) return in_.fail();
     }
@@ -398,7 +421,7 @@ class Loader {
       Saved* best = nullptr;  // the same query, else one of the same values
       for (Saved& s : all) {
         if (s.feature != feature_origin_[query.feature].saved || s.query.scope != query.scope ||
-            s.query.bucket_ns != query.bucket_ns ||
+            s.query.bucket_ns != query.bucket_ns || !same_keys(s, query) ||
             !fits(s.kind, pack_.features[query.feature].entity_kind)) {
           continue;
         }

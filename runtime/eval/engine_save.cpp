@@ -188,6 +188,15 @@ class Saver {
       out.u64(query.at_least);
       out.i64(query.bucket_ns);
       out.u64(kind);
+      out.u64(query.by.size());
+      for (const abi::PeersKey& key : query.by) {
+        out.flag(key.feature == abi::kNone32);
+        if (key.feature == abi::kNone32) {
+          out.symbol(key.label);
+        } else {
+          out.u64(key.feature);
+        }
+      }
       PlanWriter plan(pack_);
       engine_.shards.back()->peers().save(q, ages_[kind], engine_.at_ns, plan);
       out.text(plan.out.take());

@@ -12,6 +12,7 @@ constexpr uint64_t kRing = 2;
 constexpr uint64_t kCell = 4;
 constexpr uint64_t kWindow = 8;
 constexpr uint64_t kMembers = 16;
+constexpr uint64_t kCellOfSymbol = 32;  // Cell::a is a SymbolId: it stands apart, as a name
 
 void save_bucket(StateWriter& out, const StatBucket& b, int64_t& before_ns) {
   out.u64(b.count);
@@ -100,7 +101,8 @@ void FeatureStore::save(abi::FeatureId carrier, EntityIndex entity, PlanWriter& 
   }
   out.u64((counter != nullptr ? kCounter : 0) | (ring != nullptr ? kRing : 0) |
           (cell != nullptr ? kCell : 0) | (window != nullptr ? kWindow : 0) |
-          (members != nullptr ? kMembers : 0));
+          (members != nullptr ? kMembers : 0) |
+          (cell != nullptr && info.of_symbol ? kCellOfSymbol : 0));
   if (counter != nullptr) {
     out.f64(counter->last);
     out.i64(counter->last_ns);
@@ -114,7 +116,10 @@ void FeatureStore::save(abi::FeatureId carrier, EntityIndex entity, PlanWriter& 
     out.i64(cell->last_ns);
     out.i64(cell->last_ns - cell->first_ns);
     out.u64(cell->order);
-    out.raw({reinterpret_cast<const char*>(&cell->a), 5 * sizeof(double)});
+    Cell shown = *cell;
+    if (info.of_symbol) shown.a = 0;
+    out.raw({reinterpret_cast<const char*>(&shown.a), 5 * sizeof(double)});
+    if (info.of_symbol) out.symbol(static_cast<SymbolId>(cell->a));
   }
   if (window != nullptr) {
     out.u64(static_cast<uint64_t>(window->end() - window->begin()));
@@ -128,7 +133,7 @@ void FeatureStore::read(PlanReader& plan, const abi::FeaturePlan& into, Saved& s
   StateReader& in = plan.in;
   saved.window.clear();
   saved.distinct = DistinctWindow();
-  const uint64_t parts = in.bounded(31);
+  const uint64_t parts = in.bounded(63);
   saved.has_counter = (parts & kCounter) != 0;
   saved.has_ring = (parts & kRing) != 0;
   saved.has_cell = (parts & kCell) != 0;
@@ -149,6 +154,7 @@ void FeatureStore::read(PlanReader& plan, const abi::FeaturePlan& into, Saved& s
     for (double* v : {&saved.cell.a, &saved.cell.b, &saved.cell.c, &saved.cell.d, &saved.cell.e}) {
       *v = in.f64();
     }
+    if ((parts & kCellOfSymbol) != 0) saved.cell.a = in.symbol();
   }
   if ((parts & kWindow) != 0) {
     const size_t n = in.count();

@@ -62,6 +62,7 @@ FeatureStore::FeatureStore(const abi::CompiledPack& pack, const std::vector<uint
   std::vector<abi::KindId> homes(pack.features.size(), 0);
   for (size_t f = 0; f < info_.size(); ++f) {
     info_[f].plan = &pack.features[f];
+    info_[f].of_symbol = is_symbol(pack, pack.features[f]);
     if (include[f] == 0) continue;
     const abi::FeaturePlan& plan = *info_[f].plan;
     if (!plan.inputs.empty()) homes[f] = pack.leaves[plan.inputs[0].leaf].kind;

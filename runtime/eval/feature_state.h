@@ -88,6 +88,7 @@ class FeatureStore {
   struct Info {
     const abi::FeaturePlan* plan = nullptr;
     bool leads = true;
+    bool of_symbol = false;                // its value is a SymbolId
     abi::FeatureId leader = abi::kNone32;  // itself when it leads; none: not in this store
     uint32_t ring = abi::kNone32;
     uint32_t window = abi::kNone32;    // windows_ index

@@ -245,33 +245,85 @@ uint64_t Peers::scope_named(const abi::PeersQuery& plan, std::string_view text,
   return kNoSymbol;
 }
 
-void Peers::save(uint32_t query, const std::vector<EntityIndex>& by_age, int64_t at_ns,
-                 PlanWriter& plan) const {
-  const PerQuery& q = queries_[query];
-  const abi::PeersQuery& own = core_.pack.peers[query];
+bool Peers::is_symbol_key(const abi::PeersKey& key) const {
+  return key.feature == abi::kNone32 || is_symbol(core_.pack, core_.pack.features[key.feature]);
+}
+
+void Peers::save_samples(const std::vector<Sample>& samples, const std::vector<EntityIndex>& by_age,
+                         bool of_symbols, PlanWriter& plan) const {
   StateWriter& out = plan.out;
+  const auto value = [&](double v) {
+    if (of_symbols) return out.symbol(static_cast<SymbolId>(v));
+    out.f64(v);
+  };
   for (size_t number = 0; number < by_age.size(); ++number) {
     const EntityIndex entity = by_age[number];
-    if (entity >= q.samples.size() || q.samples[entity].bucket == INT64_MIN) continue;
-    const Sample& s = q.samples[entity];
+    if (entity >= samples.size() || samples[entity].bucket == INT64_MIN) continue;
+    const Sample& s = samples[entity];
     plan.entity(number);
     out.i64(s.bucket);
-    out.f64(s.value);
+    value(s.value);
     out.flag(s.bucket_before != INT64_MIN);
     if (s.bucket_before == INT64_MIN) continue;
     out.i64(s.bucket_before);
-    out.f64(s.value_before);
+    value(s.value_before);
   }
   plan.end_entities();
-  std::map<std::string, const Group*> groups;  // by name: ids depend on thread timing
-  for (auto at = groups_.lower_bound({query, 0}); at != groups_.end() && at->first.first == query;
-       ++at) {
-    groups.emplace(scope_text(own, at->first.second), &at->second);
+}
+
+template <typename Take>
+void Peers::load_samples(const std::vector<EntityIndex>& entities, bool of_symbols,
+                         PlanReader& plan, Take&& take) const {
+  StateReader& in = plan.in;
+  const auto value = [&] { return of_symbols ? double{in.symbol()} : in.f64(); };
+  uint64_t number = 0;
+  while (plan.entity(entities.size(), number)) {
+    Sample s;
+    s.bucket = in.i64();
+    s.value = value();
+    if (in.flag()) {
+      s.bucket_before = in.i64();
+      s.value_before = value();
+    }
+    if (in.failed() || s.bucket == INT64_MIN) return in.fail();
+    take(entities[number], s);
+  }
+}
+
+void Peers::save(uint32_t query, const std::vector<EntityIndex>& by_age, int64_t at_ns,
+                 PlanWriter& plan) const {
+  const abi::PeersQuery& own = core_.pack.peers[query];
+  StateWriter& out = plan.out;
+  save_samples(queries_[query].samples, by_age, false, plan);
+  for (const abi::PeersKey& key : own.by) {
+    if (key.feature == abi::kNone32) continue;
+    save_samples(keys_[key_number_[key.feature]].samples, by_age, is_symbol_key(key), plan);
+  }
+  const auto keys_text = [&](const std::vector<double>& keys) {
+    StateWriter text(*core_.pack.symbols);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      text.flag(keys[i] == kWithout);
+      if (keys[i] == kWithout) continue;
+      if (is_symbol_key(own.by[i])) {
+        text.symbol(static_cast<SymbolId>(keys[i]));
+      } else {
+        text.f64(keys[i]);
+      }
+    }
+    return text.take();
+  };
+  // By name: ids depend on thread timing.
+  std::map<std::pair<std::string, std::string>, const Group*> groups;
+  for (auto at = groups_.lower_bound({query, 0, {}});
+       at != groups_.end() && std::get<0>(at->first) == query; ++at) {
+    const auto& [number, scope, keys] = at->first;
+    groups.emplace(std::pair(scope_text(own, scope), keys_text(keys)), &at->second);
   }
   const int64_t running = bucket_of(at_ns, own.bucket_ns);
   out.u64(groups.size());
   for (const auto& [name, group] : groups) {
-    out.text(name);
+    out.text(name.first);
+    out.text(name.second);
     const bool past = group->bucket < running;
     out.flag(past);
     if (past) continue;
@@ -287,32 +339,39 @@ void Peers::load(uint32_t query, const std::vector<EntityIndex>& entities, PlanR
   const abi::EntityKindId kind = core_.pack.features[own.feature].entity_kind;
   const int position = core_.program.node_position(kind);
   StateReader& in = plan.in;
-  uint64_t number = 0;
-  while (plan.entity(entities.size(), number)) {
-    Sample s;
-    s.bucket = in.i64();
-    s.value = in.f64();
-    if (in.flag()) {
-      s.bucket_before = in.i64();
-      s.value_before = in.f64();
-    }
-    const EntityIndex entity = entities[number];
-    if (in.failed() || position < 0 || s.bucket == INT64_MIN) return in.fail();
-    if (entity >= q.samples.size()) q.samples.resize(size_t{entity} * 2 + 16);
-    q.samples[entity] = s;
+  if (position < 0) return in.fail();
+  const auto put_at = [](std::vector<Sample>& samples, EntityIndex entity, const Sample& s) {
+    if (entity >= samples.size()) samples.resize(size_t{entity} * 2 + 16);
+    samples[entity] = s;
+  };
+  load_samples(entities, false, plan, [&](EntityIndex entity, const Sample& s) {
+    put_at(q.samples, entity, s);
     const auto& key = core_.program.tables()[kind].key(entity);
     q.by_node[static_cast<SymbolId>(key[static_cast<size_t>(position)])].push_back(entity);
+  });
+  for (const abi::PeersKey& key : own.by) {
+    if (key.feature == abi::kNone32) continue;
+    auto& samples = keys_[key_number_[key.feature]].samples;
+    load_samples(entities, is_symbol_key(key), plan,
+                 [&](EntityIndex entity, const Sample& s) { put_at(samples, entity, s); });
   }
   const size_t groups = in.count();
   for (size_t i = 0; i < groups && !in.failed(); ++i) {
     const uint64_t scope = scope_named(own, in.text(), in.symbols());
+    StateReader text(in.text(), in.symbols());
+    std::vector<double> keys;
+    for (const abi::PeersKey& key : own.by) {
+      const bool without = text.flag();
+      keys.push_back(without ? kWithout : is_symbol_key(key) ? double{text.symbol()} : text.f64());
+    }
     Group group;
     if (!in.flag()) {
       group.bucket = in.i64();
       group.sorted.resize(in.count(sizeof(double)));
       for (double& v : group.sorted) v = in.f64();
     }
-    if (scope != kNoSymbol) groups_[{query, scope}] = std::move(group);
+    if (text.failed()) return in.fail();
+    if (scope != kNoSymbol) groups_[{query, scope, std::move(keys)}] = std::move(group);
   }
 }
 

@@ -84,6 +84,13 @@ class Peers {
                        const std::vector<double>& sorted) const;
   void fill(const PerQuery& q, const Question& asked, Group& group) const;
 
+  void save_samples(const std::vector<Sample>& samples, const std::vector<EntityIndex>& by_age,
+                    bool of_symbols, PlanWriter& plan) const;
+  /// Calls take(entity, sample) for each.
+  template <typename Take>
+  void load_samples(const std::vector<EntityIndex>& entities, bool of_symbols, PlanReader& plan,
+                    Take&& take) const;
+  [[nodiscard]] bool is_symbol_key(const abi::PeersKey& key) const;
   [[nodiscard]] std::string scope_text(const abi::PeersQuery& plan, uint64_t scope) const;
   /// kNoSymbol when there is no such scope any more.
   [[nodiscard]] uint64_t scope_named(const abi::PeersQuery& plan, std::string_view text,

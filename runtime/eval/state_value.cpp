@@ -24,6 +24,12 @@ ValueForm form_of(const abi::Type& type) {
   }
 }
 
+bool is_symbol(const abi::CompiledPack& pack, const abi::FeaturePlan& feature) {
+  if (feature.op != abi::FeatureOp::kLast || feature.inputs.empty()) return false;
+  const abi::ExprId value = feature.inputs.front().value;
+  return value != abi::kNone32 && is_symbol(pack.exprs[value].type);
+}
+
 void PlanWriter::value(ValueForm form, uint64_t bits) {
   if (form == ValueForm::kSymbol) {
     out.symbol(static_cast<SymbolId>(bits));

@@ -23,6 +23,8 @@ enum class ValueForm : uint8_t { kInteger, kSymbol, kReal, kText, kArray };
 inline constexpr uint64_t kValueFormLast = 4;
 ValueForm form_of(const abi::Type& type);
 inline bool is_symbol(const abi::Type& type) { return form_of(type) == ValueForm::kSymbol; }
+/// Whether the value of a feature is a name: the last one of a word or an entity.
+bool is_symbol(const abi::CompiledPack& pack, const abi::FeaturePlan& feature);
 
 class PlanWriter {
  public:
