@@ -203,7 +203,7 @@ bool InventoryNames::load(StateReader& reader) {
   }
   unknown_peers_ = reader.u64();
   reader.leave();
-  if (!known_.empty()) find_slots();
+  find_slots();
   return !reader.failed();
 }
 
