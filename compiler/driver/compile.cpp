@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "compiler/backend/backend.h"
+#include "compiler/migrate/signature.h"
 #include "compiler/parse/parse.h"
 #include "compiler/pass/pipeline.h"
 #include "compiler/sema/phases.h"
@@ -261,6 +262,11 @@ Result<std::unique_ptr<Compilation>> Pipeline::run(std::vector<InMemoryFile> fil
   out_->ir = std::move(output.ir);
   auto pack = std::make_shared<abi::CompiledPack>(std::move(output.pack));
   identify(*pack, packs);
+  migrate::describe_states(*pack, out_->ir, [](const std::string& text) {
+    Hash hash;
+    hash.add(text);
+    return hash.hex().substr(0, 32);  // Why 32: 128 bits; no two of a site's signals meet
+  });
   out_->lower_ms = watch.lap();
 
   if (const Status done = generate(pack); !done) return Error(done.error());

@@ -52,7 +52,7 @@ class Signer {
         key(in.key, side_.pack.leaves[in.leaf].kind);
       }
     }
-    number("last", f.last_n > 0 ? 1 : 0);
+    number("ring", f.last_n > 0 && f.window_ns == 0 ? 1 : 0);  // samples without their times
     number("counter", f.counter_input ? 1 : 0);
     if (exact_) {
       number("half_life", f.half_life_ns);
@@ -191,9 +191,10 @@ class Signer {
         return " peers " + q.scope + " " + std::to_string(static_cast<int>(q.stat)) + " " +
                std::to_string(q.at_least) + " " + named_feature(q.feature);
       }
+      case Op::kNodeLabel:
+        return " " + std::string(pack.symbols->name(inst.index));
       case Op::kCapture:
       case Op::kEntityKey:
-      case Op::kNodeLabel:
         return " #" + std::to_string(inst.index);
       case Op::kArrayAt:
         return " " + std::to_string(inst.imm);
@@ -255,6 +256,43 @@ std::string entity_text(const abi::CompiledPack& pack, abi::EntityKindId kind) {
   std::string text;
   for (const auto& key : keys) text += (text.empty() ? "" : ", ") + key;
   return keys.size() == 1 ? text : "(" + text + ")";
+}
+
+void describe_states(abi::CompiledPack& pack, const ir::Module& ir,
+                     const std::function<std::string(const std::string&)>& hash) {
+  const Side side{pack, ir};
+  for (abi::SignalId s = 0; s < pack.signals.size(); ++s) {
+    abi::SignalPlan& plan = pack.signals[s];
+    const abi::SequencePlan& sequence = plan.sequence;
+    plan.state.keys = entity_text(pack, plan.entity_kind);
+    plan.state.shape = hash(signal_signature(side, s, Detail::kShape));
+    plan.state.exact = hash(signal_signature(side, s, Detail::kExact));
+    switch (plan.shape) {
+      case abi::SignalShape::kSequence:
+        plan.state.form = "sequence of " + std::to_string(sequence.steps.size()) + " step(s)";
+        plan.state.window_ns = sequence.within_ns;
+        for (const auto& guard : sequence.guards) {
+          plan.state.window_ns = std::max(plan.state.window_ns, guard.window_ns);
+        }
+        break;
+      case abi::SignalShape::kCount:
+        plan.state.form = "count";
+        plan.state.window_ns = plan.count.window_ns;
+        break;
+      case abi::SignalShape::kCondition:
+        plan.state.form = "condition";
+        break;
+    }
+  }
+  for (abi::FeatureId f = 0; f < pack.features.size(); ++f) {
+    abi::FeaturePlan& plan = pack.features[f];
+    plan.state.keys = entity_text(pack, plan.entity_kind);
+    plan.state.form = "feature";
+    plan.state.shape = hash(feature_signature(side, f, Detail::kShape));
+    plan.state.exact = hash(feature_signature(side, f, Detail::kExact));
+    plan.state.window_ns = plan.window_ns;
+    plan.state.samples = plan.last_n;
+  }
 }
 
 }  // namespace reflex::migrate

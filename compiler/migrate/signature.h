@@ -6,6 +6,7 @@
 // kShape leaves out what may change without loss of state: constants, sets, texts, windows.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "compiler/ir/ir.h"
@@ -25,5 +26,9 @@ std::string signal_signature(const Side& side, abi::SignalId signal, Detail deta
 std::string feature_signature(const Side& side, abi::FeatureId feature, Detail detail);
 /// "(node, gpu)"
 std::string entity_text(const abi::CompiledPack& pack, abi::EntityKindId kind);
+
+/// Fills SignalPlan::state and FeaturePlan::state; `hash` makes a signature short.
+void describe_states(abi::CompiledPack& pack, const ir::Module& ir,
+                     const std::function<std::string(const std::string&)>& hash);
 
 }  // namespace reflex::migrate

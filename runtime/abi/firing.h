@@ -50,6 +50,7 @@ struct Firing {
   Value value;                   // what was measured (count, feature, field), as f64
   Value limit;                   // what it was held against, as f64
   bool approximate = false;      // a count beyond exact storage
+  bool incomplete = false;       // a reload made its window longer than what has been seen since
   uint64_t part = 0;             // graded counts: 1 + value of CountPlan::part_key; 0 = not stated
   std::vector<EventRef> events;  // at most 8, oldest first
 };

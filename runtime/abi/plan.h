@@ -15,6 +15,7 @@
 
 #include "runtime/abi/cause_plan.h"
 #include "runtime/abi/plan_ids.h"
+#include "runtime/abi/state_shape.h"
 #include "runtime/abi/types.h"
 
 namespace reflex::abi {
@@ -187,6 +188,7 @@ struct FeaturePlan {
   bool integer_result = false;   // value handed to expressions as i64 (counts, durations)
   bool global_stage = false;     // needs peers or a non-node entity: evaluated after merge
   std::string was;               // full name that its state was kept under
+  StateShape state;              // what saved state must look like to be kept
   SourceRef where;
 };
 
@@ -365,6 +367,7 @@ struct SignalPlan {
   int64_t disabled_until_ns = INT64_MIN;
   std::string disabled_by;  // "overlay site_fra: optics swap"
   std::string was;          // full name that its state and learned numbers were kept under
+  StateShape state;         // what saved state must look like to be kept
   SourceRef where;
 };
 

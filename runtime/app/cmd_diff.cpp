@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "compiler/migrate/state_plan.h"
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
 #include "runtime/app/pack_diff.h"
@@ -29,7 +28,7 @@ struct DiffFlags {
 
 struct Difference {
   std::vector<PackChange> packs;
-  std::vector<migrate::StateChange> state;
+  std::vector<abi::StateChange> state;
   std::optional<ReplayDifference> replay;
 
   [[nodiscard]] bool any() const {
@@ -52,24 +51,24 @@ std::string_view word_of(PackChange::How how) {
   return "";
 }
 
-std::string state_text(const migrate::StateChange& s) {
+std::string state_text(const abi::StateChange& s) {
   std::string text = s.why;
   if (s.incomplete) text += (text.empty() ? "" : "; ") + std::string("history incomplete");
   return text;
 }
 
 /// "12 kept, 1 trimmed, 2 reset": always all five words, so that scripts may look for them.
-std::string state_summary(const std::vector<migrate::StateChange>& state) {
-  std::map<migrate::Fate, std::pair<size_t, uint64_t>> sums;
+std::string state_summary(const std::vector<abi::StateChange>& state) {
+  std::map<abi::Fate, std::pair<size_t, uint64_t>> sums;
   for (const auto& s : state) {
     ++sums[s.fate].first;
     sums[s.fate].second += s.bytes_per_key;
   }
   std::string text;
-  for (const auto fate : {migrate::Fate::kKept, migrate::Fate::kTrimmed, migrate::Fate::kReset,
-                          migrate::Fate::kNew, migrate::Fate::kRemoved}) {
+  for (const auto fate : {abi::Fate::kKept, abi::Fate::kTrimmed, abi::Fate::kReset,
+                          abi::Fate::kNew, abi::Fate::kRemoved}) {
     text += fmt::format("{}{} {} ({} B/key)", text.empty() ? "" : ", ", sums[fate].first,
-                        migrate::word_of(fate), sums[fate].second);
+                        abi::word_of(fate), sums[fate].second);
   }
   return text;
 }
@@ -102,7 +101,7 @@ void print_text(const Difference& d, bool all) {
   for (const auto& s : d.state) {
     if (!s.changed && !all) continue;
     const std::string why = state_text(s);
-    fmt::print("  {:<8} {} {} {} B/key{}\n", migrate::word_of(s.fate),
+    fmt::print("  {:<8} {} {} {} B/key{}\n", abi::word_of(s.fate),
                s.is_feature ? "feature" : "signal", s.name, s.bytes_per_key,
                why.empty() ? "" : "  " + why);
   }
@@ -161,7 +160,7 @@ void print_markdown(const Difference& d, bool all) {
     if (!s.changed && !all) continue;
     if (!head) fmt::print("\n| what becomes of it | state of | B/key | why |\n|---|---|---|---|\n");
     head = true;
-    fmt::print("| {} | {} `{}` | {} | {} |\n", migrate::word_of(s.fate),
+    fmt::print("| {} | {} `{}` | {} | {} |\n", abi::word_of(s.fate),
                s.is_feature ? "feature" : "signal", s.name, s.bytes_per_key, cell(state_text(s)));
   }
   if (d.replay) print_replay_markdown(*d.replay);
@@ -183,7 +182,7 @@ void print_json(const Difference& d) {
   for (const auto& s : d.state) {
     Json entry{{"name", s.name},
                {"what", s.is_feature ? "feature" : "signal"},
-               {"fate", migrate::word_of(s.fate)},
+               {"fate", abi::word_of(s.fate)},
                {"bytes_per_key", s.bytes_per_key},
                {"changed", s.changed},
                {"history_incomplete", s.incomplete},
@@ -255,7 +254,7 @@ int run(const DiffFlags& flags, CommonFlags common) {
   const compiler::Compilation& b = *after.compilation;
   Difference d;
   d.packs = pack_changes(a, b);
-  d.state = migrate::state_plan({*a.pack, a.ir}, {*b.pack, b.ir}, renamed_names(b));
+  d.state = abi::state_plan(abi::state_items(*a.pack), abi::state_items(*b.pack));
   if (!flags.replay.events.empty()) {
     auto replay = replay_difference(a, b, flags.replay);
     if (!replay.ok()) {

@@ -326,20 +326,4 @@ std::vector<PackChange> pack_changes(const compiler::Compilation& before,
   return changes;
 }
 
-std::map<std::string, std::string> renamed_names(const compiler::Compilation& after) {
-  std::map<std::string, std::string> renamed;
-  for (size_t m = 0; m < after.modules.size(); ++m) {
-    const std::string prefix = after.module_packs[m] + ".";
-    for (const ast::Decl& decl : after.modules[m].decls) {
-      if (const auto* signal = std::get_if<ast::SignalDecl>(&decl.node)) {
-        if (!signal->was.empty()) renamed[prefix + signal->name.text] = prefix + signal->was.text;
-      } else if (const auto* feature = std::get_if<ast::FeatureDecl>(&decl.node)) {
-        if (!feature->was.empty())
-          renamed[prefix + feature->name.text] = prefix + feature->was.text;
-      }
-    }
-  }
-  return renamed;
-}
-
 }  // namespace reflex::app

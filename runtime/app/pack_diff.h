@@ -6,7 +6,6 @@
 // verdicts.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -26,8 +25,5 @@ struct PackChange {
 /// Both compiled with one symbol table.
 std::vector<PackChange> pack_changes(const compiler::Compilation& before,
                                      const compiler::Compilation& after);
-
-/// New full name -> old full name, from `was`.
-std::map<std::string, std::string> renamed_names(const compiler::Compilation& after);
 
 }  // namespace reflex::app

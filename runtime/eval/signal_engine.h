@@ -22,7 +22,9 @@
 #include "runtime/abi/firing.h"
 #include "runtime/abi/record.h"
 #include "runtime/abi/table.h"
+#include "runtime/base/state_stream.h"
 #include "runtime/eval/crew.h"
+#include "runtime/eval/state_fate.h"
 #include "runtime/topology/topology.h"
 
 namespace reflex::eval {
@@ -84,6 +86,21 @@ class SignalEngine {
                        const FeatureVisit& visit);
   /// How many entities have state of a feature. Walks all entities of its kind.
   [[nodiscard]] size_t entity_count(abi::FeatureId feature) const;
+
+  /// Writes what a later process() can see. Between two calls of process(), or in a forked child:
+  /// reads only. Not in it: tables, counters of work (evaluations, leaf_hits), count-only figures.
+  /// The bytes do not depend on the number of shards.
+  void save(StateWriter& out) const;
+  /// Takes over what save() of an engine of this or another pack set wrote; before any process(),
+  /// tables set or not. With the same set, what follows is as if the engine had never stopped.
+  /// Else each signal and feature fares as abi::state_plan() says; what was kept and changed is
+  /// evaluated again at the time of the state, in the next process(). `report`: by name, signals
+  /// before features; null when nobody asks. False for bytes that are no state: the engine is then
+  /// not to be used.
+  bool load(StateReader& in, std::vector<StateFate>* report);
+  /// The event time until which firings of a signal are marked `incomplete`, since a window of it
+  /// or of a feature that it reads became longer; INT64_MIN: never.
+  [[nodiscard]] int64_t incomplete_until(abi::SignalId signal) const;
 
   [[nodiscard]] Counters counters() const;
   [[nodiscard]] const std::vector<NearMiss>& near_misses() const;

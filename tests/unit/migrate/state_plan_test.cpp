@@ -1,13 +1,13 @@
 // What becomes of state when a pack changes (language.md B6, rule 4), case by case.
-#include "compiler/migrate/state_plan.h"
+#include "runtime/abi/state_plan.h"
 
 #include "tests/unit/sema/support.h"
 
 namespace reflex::test {
 namespace {
 
-using migrate::Fate;
-using migrate::StateChange;
+using abi::Fate;
+using abi::StateChange;
 
 struct Both {
   std::unique_ptr<compiler::Compilation> before;
@@ -30,11 +30,10 @@ Both both(const std::string& before, const std::string& after) {
 
 /// The change of `name`, after a change of the pack's text from `before` to `after`.
 StateChange change_of(const std::string& before, const std::string& after,
-                      const std::string& name = "t.s",
-                      const std::map<std::string, std::string>& renamed = {}) {
+                      const std::string& name = "t.s") {
   const Both c = both(before, after);
-  for (auto& change : migrate::state_plan({*c.before->pack, c.before->ir},
-                                          {*c.after->pack, c.after->ir}, renamed)) {
+  for (auto& change :
+       abi::state_plan(abi::state_items(*c.before->pack), abi::state_items(*c.after->pack))) {
     if (change.name == name) return change;
   }
   ADD_FAILURE() << "nothing about " << name;
@@ -55,7 +54,7 @@ class Migration : public ::testing::TestWithParam<Row> {};
 TEST_P(Migration, of_one_signal) {
   const Row& row = GetParam();
   const StateChange change = change_of(row.before, row.after);
-  EXPECT_EQ(migrate::word_of(change.fate), migrate::word_of(row.fate)) << change.why;
+  EXPECT_EQ(abi::word_of(change.fate), abi::word_of(row.fate)) << change.why;
   EXPECT_EQ(change.why, row.why);
   EXPECT_EQ(change.incomplete, row.incomplete);
   EXPECT_EQ(change.changed, row.why[0] != '\0');
@@ -138,7 +137,8 @@ TEST(MigrationPlan, new_removed_and_renamed) {
   const std::string b = "signal r on node { count gpu.xid >= 3 within 1h }";
   EXPECT_EQ(change_of(a, b, "t.r").fate, Fate::kNew);
   EXPECT_EQ(change_of(a, b, "t.s").fate, Fate::kRemoved);
-  const auto renamed = change_of(a, b, "t.r", {{"t.r", "t.s"}});
+  const auto renamed =
+      change_of(a, "signal r on node { count gpu.xid >= 3 within 1h was s }", "t.r");
   EXPECT_EQ(renamed.fate, Fate::kKept);
   EXPECT_EQ(renamed.why, "was t.s");
 }
