@@ -251,9 +251,13 @@ uint64_t Journal::end() const {
   return end_;
 }
 
-void Journal::wait_beyond(uint64_t position, int64_t timeout_ms) {
+uint64_t Journal::pokes() const {
+  const std::lock_guard lock(mutex_);
+  return pokes_;
+}
+
+void Journal::wait_beyond(uint64_t position, uint64_t pokes, int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
-  const uint64_t pokes = pokes_;
   changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
                     [&] { return end_ > position || pokes_ != pokes; });
 }

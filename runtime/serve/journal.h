@@ -76,10 +76,11 @@ class Journal {
   [[nodiscard]] uint64_t begin() const;  // first position that is kept
   [[nodiscard]] uint64_t end() const;    // of what is on disk
   [[nodiscard]] uint64_t bytes() const { return end() - begin(); }
-  /// Waits until there is more than `position`, poke() is called or time is up.
-  void wait_beyond(uint64_t position, int64_t timeout_ms);
-  /// Wakes all who wait.
+  /// Waits until there is more than `position`, poke() was called since `pokes` or time is up.
+  void wait_beyond(uint64_t position, uint64_t pokes, int64_t timeout_ms);
+  /// Wakes all who wait, and those who are about to.
   void poke();
+  [[nodiscard]] uint64_t pokes() const;
   /// Deletes the segments that end at or before `position`. Errors: the file that stays.
   Status trim(uint64_t position);
 

@@ -147,7 +147,7 @@ TEST(Journal, ManyThreadsLoseNothingAndReadersSeeOnlyWhole) {
       const bool last = stop;
       while (reader.next(entry)) seen.emplace_back(entry.payload);
       if (last) break;
-      journal->wait_beyond(reader.position(), 20);
+      journal->wait_beyond(reader.position(), journal->pokes(), 20);
     }
     EXPECT_EQ(reader.error(), "");
     EXPECT_EQ(reader.skipped_bytes(), 0u);
