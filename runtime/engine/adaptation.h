@@ -17,6 +17,7 @@
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
+#include "runtime/abi/load_names.h"
 #include "runtime/abi/record.h"
 #include "runtime/abi/verdict.h"
 #include "runtime/adapt/benign_rates.h"
@@ -52,6 +53,10 @@ class Adaptation {
   /// A copy of the tables that can be kept.
   [[nodiscard]] std::shared_ptr<const abi::TableSnapshot> frozen(
       const attribution::Input& input) const;
+
+  void learn(const KnownIncident& known, bool is_over, int64_t now_ns);
+  void save(StateWriter& writer) const;
+  void load(StateReader& reader, abi::LoadNames& names);
 
   /// Whether boundaries matter at all for this pack.
   [[nodiscard]] bool has_epochs() const { return thresholds_.wanted(); }

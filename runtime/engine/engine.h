@@ -3,6 +3,18 @@
 // Composition only: topology -> signals -> incidents -> attribution. Stages meet here and nowhere
 // else. Threads: call from one thread; shards inside are the SignalEngine's. Deterministic for any
 // thread count and batching (see eval/signal_engine.h, engine/incident_tracker.h).
+//
+// State (language.md B6): save() between two process() calls, also in a forked child: it takes no
+// lock but the SymbolTable's shared one (who forks holds SymbolTable::hold() over the fork) and
+// changes nothing. load() into a new engine before its first event and before process(); it replaces
+// the topology, coverage and log sources that were set. Into the same set it is exact: what follows
+// is byte for byte what it would have been, for any thread counts before and after. Into another set
+// what has the same name (or `was`) and shape comes along: incidents that are open keep their id,
+// revision and evidence and are looked at again; evidence of removed signals, faults and incident
+// types is dropped; nodes whose profile matches otherwise are bound anew.
+// Verdict::id holds the pack set, so it changes with a reload: (incident, revision) is the key that
+// tells a verdict that was given out before. It is never given twice for different moments, unless a
+// state was loaded and the input after it is read again: then both are the same verdict.
 #pragma once
 
 #include <functional>
@@ -13,7 +25,9 @@
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
 #include "runtime/abi/verdict.h"
+#include "runtime/base/load_report.h"
 #include "runtime/base/result.h"
+#include "runtime/base/state_stream.h"
 #include "runtime/engine/adaptation.h"
 #include "runtime/engine/coverage.h"
 #include "runtime/engine/engine_options.h"
@@ -47,6 +61,15 @@ class Engine {
   /// End of input: due timers fire up to the last event, open incidents become final.
   void finish();
 
+  void save(StateWriter& writer) const;
+  /// After an Error the engine is to be dropped.
+  Result<LoadReport> load(StateReader& reader);
+  /// Nodes that came into the topology after load() (an inventory that was read again) are seen.
+  void see_inventory();
+  /// An operator says what was at fault. An incident that is open learns it with its final verdict,
+  /// in place of the engine's own opinion; one that is over learns it now.
+  void learn(const KnownIncident& known);
+
   /// For benchmarks and metrics (count-only mode, firings by signal).
   eval::SignalEngine& signals() { return *signals_; }
   [[nodiscard]] eval::Counters counters() const { return signals_->counters(); }
@@ -57,6 +80,11 @@ class Engine {
   [[nodiscard]] size_t triggers_unplaced() const { return incidents_->unplaced_count(); }
   /// Event time of the last event; kNoTimeNs before the first.
   [[nodiscard]] int64_t last_event_ns() const { return last_ts_ns_; }
+  /// Metrics; cheap, between two process() calls. Events by KindId since the engine was made.
+  [[nodiscard]] const std::vector<uint64_t>& events_by_kind() const { return events_by_kind_; }
+  [[nodiscard]] size_t incidents_open() const { return incidents_->open_count(); }
+  [[nodiscard]] uint64_t late_events() const { return late_events_; }
+  [[nodiscard]] const Adaptation& adaptation() const { return *adaptation_; }
   /// Firings that overlays left out: disabled signals, exceptions.
   [[nodiscard]] uint64_t firings_left_out() const { return left_out_; }
 
@@ -86,6 +114,8 @@ class Engine {
   std::vector<uint8_t> told_;            // [KindId] the incident tracker wants its records
   std::vector<uint8_t> tells_absence_;   // [SignalId]: has a `then absent` step
   std::vector<abi::Firing> firings_;     // reused
+  std::vector<uint64_t> events_by_kind_;
+  uint64_t late_events_ = 0;
   uint64_t left_out_ = 0;
   int64_t last_ts_ns_ = kNoTimeNs;
   int64_t next_epoch_ns_ = kNoTimeNs;

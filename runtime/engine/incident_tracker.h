@@ -16,6 +16,7 @@
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
+#include "runtime/abi/load_names.h"
 #include "runtime/abi/record.h"
 #include "runtime/abi/verdict.h"
 #include "runtime/attribution/attribution.h"
@@ -44,6 +45,13 @@ class IncidentTracker {
   void count_late(const abi::Record& record);
 
   [[nodiscard]] size_t opened_count() const { return opened_count_; }
+  [[nodiscard]] size_t open_count() const;
+  /// Whether the incident is here and has no final verdict yet.
+  [[nodiscard]] bool is_open(const std::string& id) const;
+
+  void save(StateWriter& writer) const;
+  /// `now_ns`: from when on incidents are looked at again when the set has changed.
+  void load(StateReader& reader, abi::LoadNames& names, int64_t now_ns);
   [[nodiscard]] size_t unplaced_count() const { return unplaced_count_; }
 
  private:

@@ -18,6 +18,7 @@
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/record.h"
+#include "runtime/base/state_stream.h"
 #include "runtime/stream/slab.h"
 #include "runtime/topology/topology.h"
 
@@ -30,6 +31,11 @@ class InventoryNames {
   void rename(stream::RecordBatch& batch);
   /// The inventory's name of a node.
   SymbolId node(SymbolId name);
+
+  /// The picture itself: it must outlive a restart, for the topology has moved on.
+  void save(StateWriter& writer) const;
+  /// Replaces the picture; false: the state is damaged.
+  bool load(StateReader& reader);
 
  private:
   struct Slots {

@@ -20,6 +20,8 @@
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/verdict.h"
+#include "runtime/base/result.h"
+#include "runtime/base/state_stream.h"
 #include "runtime/policy/verdict_record.h"
 #include "runtime/topology/topology.h"
 
@@ -69,6 +71,11 @@ class Policy {
   /// Repeats and resolutions that are due up to the end of the input.
   void finish(int64_t end_ns);
   [[nodiscard]] size_t firing() const { return active_.size(); }
+
+  void save(StateWriter& writer) const;
+  /// Before the first verdict. Alerts whose rule is gone, or no longer holds for the verdict that
+  /// they were last told of, are resolved (`rule removed`, `rule changed`) with the next verdict.
+  Status load(StateReader& reader, std::vector<std::string>& notes);
 
  private:
   struct Active {

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "runtime/serve/crc32c.h"
 #include "runtime/serve/journal_form.h"
 
 namespace reflex::serve {

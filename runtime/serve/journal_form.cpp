@@ -6,7 +6,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "runtime/serve/crc32c.h"
+#include "runtime/base/crc32c.h"
 
 namespace reflex::serve::journal_form {
 namespace {

@@ -56,17 +56,23 @@ Status Lane::prepare() {
     lines.action = [this](const policy::ActionRequest& action) { sinks_.action(action); };
     policy_ = std::make_unique<policy::Policy>(pack_, engine_->shared_topology(), std::move(lines));
   }
-  for (const auto& path : options_.inventories) {
-    auto read = engine::load_inventory(path, *pack_->symbols, engine_->topology());
-    if (!read.ok()) return read.error();
-  }
+  if (auto status = read_inventories(); !status.ok()) return status;
   names_ = std::make_unique<engine::InventoryNames>(pack_, engine_->topology());
   stream::ReorderOptions order;
   order.lateness_ns = pack_->clock.lateness_ns;
   order.idle_after_ns = pack_->clock.idle_after_ns;
+  order.future_skew_ns = pack_->clock.future_skew_ns;
   reorder_ = std::make_unique<stream::Reorder>(pack_, order, sinks_.rejected);
   feed_ = std::make_unique<engine::ReleasedFeed>(*engine_, engine::FeedOptions{});
   events_ = std::make_unique<stream::NdjsonDecoder>(pack_, sinks_.rejected);
+  return ok_status();
+}
+
+Status Lane::read_inventories() {
+  for (const auto& path : options_.inventories) {
+    auto read = engine::load_inventory(path, *pack_->symbols, engine_->topology());
+    if (!read.ok()) return read.error();
+  }
   return ok_status();
 }
 
@@ -126,7 +132,7 @@ void Lane::take_feedback(const Entry& entry) {
   known.ts_ns = entry.wall_ns;
   known.culprits = feedback->culprits;
   known.fault = feedback->fault;
-  engine_->learn(known, feedback->confirmed);
+  engine_->learn(known);
 }
 
 Lane::Source& Lane::source_of(std::string_view name) {

@@ -84,6 +84,7 @@ class Lane {
   };
   Lane(std::shared_ptr<const abi::CompiledPack> pack, const LaneOptions& options, LaneSinks sinks);
   Status prepare();
+  Status read_inventories();
   void take_body(const Entry& entry, const BodyView& body);
   void take_feedback(const Entry& entry);
   Source& source_of(std::string_view name);
@@ -93,7 +94,7 @@ class Lane {
   [[nodiscard]] stream::IngestCounters counters() const;
   [[nodiscard]] std::map<std::string, uint64_t> kinds() const;
   void save_sources(StateWriter& out) const;
-  void load_sources(StateReader& in);
+  bool load_sources(StateReader& in);
   void save_counts(StateWriter& out) const;
   void load_counts(StateReader& in);
 

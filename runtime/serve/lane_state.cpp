@@ -37,12 +37,15 @@ void Lane::save(StateWriter& out) const {
   book_.save(out);
   out.end();
   save_counts(out);
-  save_sources(out);
-  out.begin("reorder");
-  reorder_->save(out);
+  out.begin("names");
+  names_->save(out);
   out.end();
   out.begin("engine");
   engine_->save(out);
+  out.end();
+  save_sources(out);
+  out.begin("reorder");
+  reorder_->save(out);
   out.end();
   out.begin("policy");
   out.flag(policy_ != nullptr);
@@ -63,15 +66,29 @@ Status Lane::load(StateReader& in, LoadReport& report) {
   if (!in.enter("book") || !book_.load(in)) return bad;
   in.leave();
   load_counts(in);
-  load_sources(in);
-  if (in.failed() || !in.enter("reorder") || !reorder_->load(in, report)) return bad;
+  if (in.failed() || !in.enter("names") || !names_->load(in)) return bad;
   in.leave();
-  if (!in.enter("engine") || !engine_->load(in, report)) return bad;
+  if (!in.enter("engine")) return bad;
+  auto loaded = engine_->load(in);
+  if (!loaded.ok()) return loaded.error();
+  report = std::move(loaded).value();
+  in.leave();
+  if (!in.enter("sources") || !load_sources(in)) return bad;
+  in.leave();
+  if (!in.enter("reorder")) return bad;
+  if (auto status = reorder_->load(in, report.notes); !status.ok()) return status;
   in.leave();
   if (!in.enter("policy")) return bad;
-  if (in.flag() && policy_ && !policy_->load(in, report)) return bad;
+  if (in.flag() && policy_) {
+    if (auto status = policy_->load(in, report.notes); !status.ok()) return status;
+  }
   in.leave();
   if (in.failed()) return bad;
+  // The inventory may have changed since.
+  if (!options_.inventories.empty()) {
+    if (auto status = read_inventories(); !status.ok()) return status;
+    engine_->see_inventory();
+  }
   return ok_status();
 }
 
@@ -130,8 +147,7 @@ void Lane::save_sources(StateWriter& out) const {
   out.end();
 }
 
-void Lane::load_sources(StateReader& in) {
-  if (!in.enter("sources")) return;
+bool Lane::load_sources(StateReader& in) {
   for (size_t left = in.count(5); left > 0 && !in.failed(); --left) {
     const std::string name(in.text());
     Source& source = source_of(name);
@@ -141,9 +157,9 @@ void Lane::load_sources(StateReader& in) {
     if (!in.flag()) continue;
     source.node = in.text();
     open_log(source, name);
-    if (!source.log->load(in)) in.fail();
+    if (!source.log->load(in).ok()) return false;
   }
-  in.leave();
+  return !in.failed();
 }
 
 }  // namespace reflex::serve

@@ -41,7 +41,7 @@ uint64_t second_hash(std::string_view text) {
 
 }  // namespace
 
-IdDedup::IdDedup() {
+IdDedup::IdDedup(const SymbolTable& symbols) : symbols_(&symbols) {
   current_.slots.resize(kIdSlotsFirst);
   previous_.slots.resize(kIdSlotsFirst);
 }
@@ -74,10 +74,18 @@ void IdDedup::grow() {
   current_ = std::move(bigger);
 }
 
+uint64_t IdDedup::hash_of_source(SymbolId source) {
+  if (source >= source_hashes_.size()) source_hashes_.resize(source + size_t{1}, 0);
+  uint64_t& hash = source_hashes_[source];
+  if (hash == 0) hash = mix(symbol_hash(symbols_->name(source))) | 1;
+  return hash;
+}
+
 bool IdDedup::is_duplicate(const abi::Record& record) {
   const std::string_view id = record.id->view();
-  const uint64_t low = mix(symbol_hash(id) ^ uint64_t{record.source} << 32);
-  const uint64_t high = mix(second_hash(id) + record.source) | 1;
+  const uint64_t source = hash_of_source(record.source);
+  const uint64_t low = mix(symbol_hash(id) + source);
+  const uint64_t high = mix(second_hash(id) ^ source) | 1;
   if (record.ts_ns - current_.first_ns > kIdWindowNs) rotate(record.ts_ns);
   for (Generation* generation : {&current_, &previous_}) {
     const Slot* slot = find(*generation, low, high);
@@ -132,7 +140,7 @@ void KindDedup::append_key(const abi::Record& record, unsigned slot) {
   }
 }
 
-abi::Record* KindDedup::find_first(abi::Record& record, int64_t& out_age_ns) {
+KindDedup::Found KindDedup::find_first(abi::Record& record) {
   const int64_t window_ns = windows_[record.kind];
   auto& expiry = expiry_[record.kind];
   while (!expiry.empty() && (expiry.front().first < record.ts_ns || firsts_.size() > kFirstsMax)) {
@@ -147,12 +155,12 @@ abi::Record* KindDedup::find_first(abi::Record& record, int64_t& out_age_ns) {
   for (const uint16_t slot : pack_->kinds[record.kind].dedup_slots) append_key(record, slot);
   const auto [entry, is_new] = firsts_.try_emplace(key_, First{&record, record.ts_ns});
   if (!is_new) {
-    out_age_ns = record.ts_ns - entry->second.ts_ns;
-    if (out_age_ns <= window_ns) return entry->second.record;
+    const int64_t age_ns = record.ts_ns - entry->second.ts_ns;
+    if (age_ns <= window_ns) return {true, age_ns, entry->second.record};
     entry->second = {&record, record.ts_ns};
   }
   expiry.emplace_back(record.ts_ns + window_ns, key_);
-  return nullptr;
+  return {};
 }
 
 }  // namespace reflex::stream

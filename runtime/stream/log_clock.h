@@ -17,15 +17,6 @@ class LogClock {
       : options_(&options), last_ns_(options.base_ns), notices_(&notices) {}
   int64_t resolve(const LogPrefix& prefix);
 
-  void save(StateWriter& out) const {
-    out.i64(last_ns_);
-    out.i64(last_yearless_ns_);
-  }
-  void load(StateReader& in) {
-    last_ns_ = in.i64();
-    last_yearless_ns_ = in.i64();
-  }
-
  private:
   int64_t resolve_year(const LogPrefix& prefix);
   const LogOptions* options_;

@@ -77,40 +77,6 @@ class LogDecoder::Impl {
   [[nodiscard]] const IngestCounters& counters() const { return counters_; }
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 
-  void save(StateWriter& out) const {
-    clock_.save(out);
-    out.flag(in_kmsg_);
-    out.text(last_matched_);
-    const uint64_t kept = std::min<uint64_t>(remembered_, recent_.size());
-    out.u64(kept);
-    for (uint64_t i = remembered_ - kept; i < remembered_; ++i) {
-      const Recent& line = recent_[i % recent_.size()];
-      out.text(line.message);
-      out.i64(line.ns);
-      out.u64(line.number);
-      out.flag(line.consumed);
-      out.flag(line.user_space);
-    }
-  }
-
-  bool load(StateReader& in) {
-    clock_.load(in);
-    in_kmsg_ = in.flag();
-    last_matched_ = in.text();
-    for (size_t left = in.count(5); left > 0 && !in.failed(); --left) {
-      const std::string message(in.text());
-      const int64_t ns = in.i64();
-      const uint64_t number = in.u64();
-      const bool consumed = in.flag();
-      user_space_ = in.flag();
-      if (matcher_.folds().empty()) continue;
-      matcher_.find_atoms(message, atoms_);  // guards are of the patterns of this set
-      remember(message, ns, number);
-      recent(1).consumed = consumed;
-    }
-    return !in.failed();
-  }
-
  private:
   /// A physical line that a folded pattern may still need.
   struct Recent {
@@ -376,8 +342,6 @@ void LogDecoder::decode(std::string_view text, uint64_t first_line, RecordBatch&
 void LogDecoder::finish(RecordBatch& /*out*/) {
   // A folded event is emitted at its last line: nothing is ever held back.
 }
-void LogDecoder::save(StateWriter& out) const { impl_->save(out); }
-bool LogDecoder::load(StateReader& in) { return impl_->load(in); }
 const IngestCounters& LogDecoder::counters() const { return impl_->counters(); }
 const std::vector<std::string>& LogDecoder::notices() const { return impl_->notices(); }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
+#include "runtime/base/result.h"
 #include "runtime/base/state_stream.h"
 #include "runtime/base/time.h"
 #include "runtime/stream/ndjson_decoder.h"
@@ -50,10 +51,10 @@ class LogDecoder {
   void decode(std::string_view text, uint64_t first_line, RecordBatch& out);
   void finish(RecordBatch& out);
   [[nodiscard]] const IngestCounters& counters() const;
-  /// What later lines depend on: the clock, the lines that may still fold, the last match. Not the
-  /// counters. Any pack set may load it.
-  void save(StateWriter& out) const;
-  bool load(StateReader& in);
+  /// What the next line may depend on: lines that may fold, the last stamp, year, boot and file time.
+  /// The zone and gpu_map stay those of this decoder's options. load() before the first line.
+  void save(StateWriter& writer) const;
+  Status load(StateReader& reader);
   /// What was assumed or left out, each said once ("year 2026 assumed for stamps without one").
   [[nodiscard]] const std::vector<std::string>& notices() const;
 

@@ -60,6 +60,22 @@ void RecordOrder::set_log(SymbolId source) {
   is_log_[source] = true;
 }
 
+void RecordOrder::save(StateWriter& writer) const {
+  std::vector<std::string_view> logs;
+  for (SymbolId id = 0; id < is_log_.size(); ++id) {
+    if (is_log_[id]) logs.push_back(pack_->symbols->name(id));
+  }
+  std::sort(logs.begin(), logs.end());
+  writer.u64(logs.size());
+  for (const std::string_view log : logs) writer.text(log);
+}
+
+void RecordOrder::load(StateReader& reader) {
+  for (size_t left = reader.count(); left > 0 && !reader.failed(); --left) {
+    set_log(pack_->symbols->intern(reader.text()));
+  }
+}
+
 std::string_view RecordOrder::name(SymbolId id) {
   if (id >= names_.size()) {
     names_.resize(std::max<size_t>(id + 1, names_.size() * 2));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
+#include "runtime/base/state_stream.h"
 
 namespace reflex::stream {
 
@@ -17,6 +18,9 @@ class RecordOrder {
  public:
   explicit RecordOrder(std::shared_ptr<const abi::CompiledPack> pack);
   void set_log(SymbolId source);
+  /// Which sources are logs.
+  void save(StateWriter& writer) const;
+  void load(StateReader& reader);
   [[nodiscard]] bool is_log(SymbolId source) const {
     return source < is_log_.size() && is_log_[source];
   }

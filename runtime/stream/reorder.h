@@ -13,6 +13,13 @@
 // it is rejected (kClockJump), so that one bad stamp cannot make a whole trace late.
 // Dedup (KindSchema::dedup) runs here, in total order: the first is kept, `repeats` counts.
 // The same (source, id) twice is one event.
+// Live streams: tick() tells the wall clock, about once a second; nothing here reads one. A source that
+// said nothing for idle_after of ticks is idle, also a declared one; when all sources are, the watermark
+// follows at wall - lateness - idle_after, so that absences fire. What comes after that is late by the
+// normal rule. The result is a function of the sequence of pushes and ticks. A pause between ticks
+// (a daemon that stood still) counts 5 s, so that sources have time to tell what they have.
+// State: save() between calls; load() into a new Reorder of the same or another pack set, before its
+// first event. Into the same set it is exact. Records that wait keep what the new set has fields for.
 // Cost: amortised O(1) an event for streams that are nearly in order (bucketed by 1 ms slots).
 #pragma once
 
@@ -21,6 +28,8 @@
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
+#include "runtime/base/result.h"
+#include "runtime/base/state_stream.h"
 #include "runtime/stream/ndjson_decoder.h"
 #include "runtime/stream/slab.h"
 
@@ -31,6 +40,8 @@ struct ReorderOptions {
   int64_t idle_after_ns = 60'000'000'000;
   int64_t jump_limit_ns = 30LL * 24 * 3600 * 1'000'000'000;  // Why: traces have gaps of days
   int64_t now_limit_ns = INT64_MAX;  // as-of + future_skew: beyond it is kFutureTs
+  /// Live streams: beyond the last tick + future_skew is kFutureTs, too. Off before the first tick.
+  int64_t future_skew_ns = INT64_MAX;
 };
 
 /// What one step releases. Valid until the next call of release() or finish().
@@ -41,6 +52,15 @@ struct Released {
   /// events have a place among the records that does not depend on batching.
   std::vector<int64_t> late_after_ns;
   int64_t watermark_ns = INT64_MIN;         // time is complete up to here (inclusive)
+};
+
+/// A source as metrics show it.
+struct SourceState {
+  SymbolId source = kNoSymbol;
+  int64_t newest_ns = INT64_MIN;  // largest event time; INT64_MIN before the first event
+  bool idle = false;
+  bool finished = false;
+  uint64_t late = 0;  // events
 };
 
 class Reorder {
@@ -56,6 +76,18 @@ class Reorder {
   void finish_source(SymbolId source);
   void release(Released& out);
   void finish(Released& out);  // everything that is left
+  void tick(int64_t wall_ns);
+
+  /// By name.
+  [[nodiscard]] std::vector<SourceState> sources() const;
+  /// Up to where the last release() went; INT64_MIN before the first.
+  [[nodiscard]] int64_t watermark_ns() const;
+  /// Records that are held back.
+  [[nodiscard]] uint64_t pending() const;
+
+  void save(StateWriter& writer) const;
+  /// Adds to `notes` what the new set has no use for. After an Error this object is to be dropped.
+  Status load(StateReader& reader, std::vector<std::string>& notes);
   [[nodiscard]] const IngestCounters& counters() const;
 
  private:

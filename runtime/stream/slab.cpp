@@ -83,4 +83,27 @@ abi::Record* Slab::clone(const abi::Record& record, const std::vector<abi::SlotF
   return copy;
 }
 
+abi::Record* Slab::add(const abi::RecordParts& parts) {
+  abi::Record* record = new_record(parts.head.slot_count);
+  *record = parts.head;
+  if (parts.has_id) record->id = new_text(parts.id);
+  for (unsigned slot = 0; slot < record->slot_count; ++slot) {
+    if (!record->has(slot)) continue;
+    const abi::RecordParts::Slot& from = parts.slots[slot];
+    uint64_t bits = from.bits;
+    switch (abi::slot_form(parts.schema->fields[slot].type)) {
+      case abi::SlotForm::kText:
+        bits = reinterpret_cast<uint64_t>(new_text(from.text));
+        break;
+      case abi::SlotForm::kArray:
+        bits = reinterpret_cast<uint64_t>(new_array(from.items));
+        break;
+      default:
+        break;
+    }
+    record->slots()[slot] = bits;
+  }
+  return record;
+}
+
 }  // namespace reflex::stream

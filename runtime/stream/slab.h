@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/abi/record.h"
+#include "runtime/abi/record_state.h"
 #include "runtime/abi/types.h"
 
 namespace reflex::stream {
@@ -64,6 +65,8 @@ class Slab {
   const abi::IntArray* new_array(std::span<const int64_t> values);
   /// A deep copy of a record (its text and arrays too).
   abi::Record* clone(const abi::Record& record, const std::vector<abi::SlotForm>& forms);
+  /// A record of a saved state.
+  abi::Record* add(const abi::RecordParts& parts);
   [[nodiscard]] size_t bytes() const { return reserved_; }
 
  private:

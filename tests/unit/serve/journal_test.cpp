@@ -11,7 +11,6 @@
 #include <set>
 #include <thread>
 
-#include "runtime/serve/crc32c.h"
 #include "tests/unit/serve/scratch_folder.h"
 
 namespace reflex::serve {
@@ -68,20 +67,6 @@ std::vector<std::string> all_of(const Journal& journal, uint64_t from) {
 
 Journal::Written put(Journal& journal, std::string_view text) {
   return journal.append(EntryType::kEvents, 7, {text});
-}
-
-TEST(Crc32c, TestValuesOfRfc3720AndBothFormsAgree) {
-  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
-  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43u);
-  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
-  std::string text;
-  for (int i = 0; i < 300; ++i) {
-    EXPECT_EQ(crc32c(text), crc32c_plain(text));
-    EXPECT_EQ(crc32c(std::string_view(text).substr(text.size() / 3),
-                     crc32c(std::string_view(text).substr(0, text.size() / 3))),
-              crc32c(text));
-    text += static_cast<char>(i * 37);
-  }
 }
 
 TEST(Journal, EntriesComeBackInOrderWithTypeTimeAndPosition) {
