@@ -232,16 +232,27 @@ LaneStatus Lane::status() const {
   return status;
 }
 
-void Lane::fill(std::vector<SourceStatus>& sources) const {
-  for (SourceStatus& status : sources) {
-    const auto it = sources_.find(status.name);
-    if (it == sources_.end()) continue;
-    status.lines = it->second.lines;
-    status.newest_ns = it->second.newest_ns;
-    const auto read = book_.sources().find(status.name);
-    if (read == book_.sources().end()) continue;
-    status.queue_bytes = status.bytes - std::min(status.bytes, read->second.bytes);
+std::vector<SourceStatus> Lane::sources() const {
+  std::map<SymbolId, const stream::SourceState*> clocks;
+  const std::vector<stream::SourceState> states = reorder_->sources();
+  for (const auto& state : states) clocks[state.source] = &state;
+  std::vector<SourceStatus> out;
+  for (const auto& [name, source] : sources_) {
+    SourceStatus status;
+    status.name = name;
+    status.lines = source.lines;
+    status.newest_ns = source.newest_ns;
+    if (source.log) status.rejected = source.log->counters().rejected_total();
+    if (const auto clock = clocks.find(source.symbol); clock != clocks.end()) {
+      status.idle = clock->second->idle;
+    }
+    if (const auto read = book_.sources().find(name); read != book_.sources().end()) {
+      status.bodies = read->second.bodies;
+      status.bytes = read->second.bytes;
+    }
+    out.push_back(std::move(status));
   }
+  return out;
 }
 
 }  // namespace reflex::serve

@@ -65,8 +65,8 @@ class Lane {
   Status load(StateReader& in, LoadReport& report);
 
   [[nodiscard]] LaneStatus status() const;
-  /// By source: newest event, lines, rejected.
-  void fill(std::vector<SourceStatus>& sources) const;
+  /// By name: what has been evaluated of each source (its queue is not known here).
+  [[nodiscard]] std::vector<SourceStatus> sources() const;
   [[nodiscard]] const IngestBook& book() const { return book_; }
   engine::Engine& engine() { return *engine_; }
   [[nodiscard]] const std::shared_ptr<const abi::CompiledPack>& pack() const { return pack_; }

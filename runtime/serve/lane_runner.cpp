@@ -111,9 +111,9 @@ void LaneRunner::publish(bool now) {
   const auto time = std::chrono::steady_clock::now();
   if (!now && time - published_ < kPublishEvery) return;
   published_ = time;
-  auto status = std::make_shared<const LaneStatus>(lane_->status());
+  auto view = std::make_shared<const LaneView>(LaneView{lane_->status(), lane_->sources()});
   const std::lock_guard lock(mutex_);
-  status_ = std::move(status);
+  view_ = std::move(view);
 }
 
 bool LaneRunner::ask(std::function<void(Lane&)> run, std::chrono::milliseconds timeout) {
@@ -176,9 +176,9 @@ void LaneRunner::release() {
   changed_.notify_all();
 }
 
-std::shared_ptr<const LaneStatus> LaneRunner::status() const {
+std::shared_ptr<const LaneView> LaneRunner::view() const {
   const std::lock_guard lock(mutex_);
-  return status_;
+  return view_;
 }
 
 std::string LaneRunner::error() const {

@@ -16,11 +16,18 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "runtime/serve/journal.h"
 #include "runtime/serve/lane.h"
 
 namespace reflex::serve {
+
+/// What a lane looks like from outside, a moment ago.
+struct LaneView {
+  LaneStatus status;
+  std::vector<SourceStatus> sources;  // evaluated so far
+};
 
 class LaneRunner {
  public:
@@ -46,7 +53,7 @@ class LaneRunner {
   [[nodiscard]] uint64_t position() const { return position_.load(std::memory_order_acquire); }
   /// Only while held or before start().
   Lane& lane() { return *lane_; }
-  [[nodiscard]] std::shared_ptr<const LaneStatus> status() const;
+  [[nodiscard]] std::shared_ptr<const LaneView> view() const;
   /// Wall time of the oldest entry of the step at hand; only on the runner's thread.
   [[nodiscard]] int64_t step_wall_ns() const { return step_wall_ns_; }
   [[nodiscard]] std::string error() const;
@@ -79,7 +86,7 @@ class LaneRunner {
   uint64_t hold_position_ = 0;
   bool held_ = false;
   bool stopping_ = false;
-  std::shared_ptr<const LaneStatus> status_;
+  std::shared_ptr<const LaneView> view_;
   std::string error_;
   std::thread thread_;
 };

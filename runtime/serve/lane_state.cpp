@@ -43,10 +43,10 @@ void Lane::save(StateWriter& out) const {
   out.begin("engine");
   engine_->save(out);
   out.end();
-  save_sources(out);
   out.begin("reorder");
   reorder_->save(out);
   out.end();
+  save_sources(out);
   out.begin("policy");
   out.flag(policy_ != nullptr);
   if (policy_) policy_->save(out);
@@ -73,10 +73,10 @@ Status Lane::load(StateReader& in, LoadReport& report) {
   if (!loaded.ok()) return loaded.error();
   report = std::move(loaded).value();
   in.leave();
-  if (!in.enter("sources") || !load_sources(in)) return bad;
-  in.leave();
   if (!in.enter("reorder")) return bad;
   if (auto status = reorder_->load(in, report.notes); !status.ok()) return status;
+  in.leave();
+  if (!in.enter("sources") || !load_sources(in)) return bad;
   in.leave();
   if (!in.enter("policy")) return bad;
   if (in.flag() && policy_) {

@@ -141,6 +141,8 @@ class DaemonPort {
   virtual ReloadAnswer start_shadow(const std::vector<std::string>& paths) = 0;
   virtual ReloadAnswer promote() = 0;
   virtual reflex::Status drop_shadow() = 0;
+  /// The newest verdicts of the shadow set, oldest first; empty without one.
+  virtual std::vector<std::shared_ptr<const abi::Verdict>> shadow_verdicts() { return {}; }
   virtual reflex::Status snapshot() = 0;
   /// On disk (journal) when it returns; the engine learns it at its place in the stream.
   virtual reflex::Status feedback(const Feedback& feedback) = 0;
