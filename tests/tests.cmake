@@ -31,7 +31,7 @@ reflex_test(learn_test unit unit/learn reflex_learn rapidcheck)
 reflex_test(backtest_test unit unit/backtest reflex_backtest)
 reflex_test(adapt_test unit unit/adapt reflex_adapt rapidcheck)
 reflex_test(engine_test unit unit/engine reflex_engine)
-reflex_test(serve_test unit unit/serve reflex_serve rapidcheck)
+reflex_test(serve_test unit unit/serve reflex_serve reflex_driver rapidcheck)
 reflex_test(store_test unit unit/store reflex_store)
 reflex_test(determinism_test property property reflex_engine reflex_explain reflex_driver)
 

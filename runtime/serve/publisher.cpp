@@ -124,7 +124,7 @@ bool Publisher::store_batch(std::vector<Outgoing>& batch) {
 }
 
 void Publisher::count_latency(const std::vector<Outgoing>& batch, const Written& written) {
-  const int64_t now = wall_now_ns();
+  const int64_t now = wall_clock_ns();
   const std::lock_guard lock(mutex_);
   size_t verdict = 0;
   for (const Outgoing& line : batch) {

@@ -6,7 +6,7 @@
 
 namespace reflex::serve {
 
-inline int64_t wall_now_ns() {
+inline int64_t wall_clock_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
