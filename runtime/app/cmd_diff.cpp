@@ -65,8 +65,8 @@ std::string state_summary(const std::vector<abi::StateChange>& state) {
     sums[s.fate].second += s.bytes_per_key;
   }
   std::string text;
-  for (const auto fate : {abi::Fate::kKept, abi::Fate::kTrimmed, abi::Fate::kReset,
-                          abi::Fate::kNew, abi::Fate::kRemoved}) {
+  for (const auto fate : {abi::Fate::kKept, abi::Fate::kTrimmed, abi::Fate::kReset, abi::Fate::kNew,
+                          abi::Fate::kRemoved}) {
     text += fmt::format("{}{} {} ({} B/key)", text.empty() ? "" : ", ", sums[fate].first,
                         abi::word_of(fate), sums[fate].second);
   }

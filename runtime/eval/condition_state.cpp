@@ -179,8 +179,73 @@ void ConditionStates::on_timer(const Timer& timer) {
     schedule(timer.plan, timer.entity, state);
     return;
   }
-  evaluate(timer.plan, timer.entity, state,
-           {timer.deadline_ns, 0, abi::FiringPhase::kTimer, nullptr});
+  const Moment moment{timer.deadline_ns, 0, abi::FiringPhase::kTimer, nullptr};
+  if (state.changed) reconsider(timer.plan, timer.entity, state, moment);
+  evaluate(timer.plan, timer.entity, state, moment);
+}
+
+void ConditionStates::reconsider(abi::SignalId signal, EntityIndex entity, State& state,
+                                 const Moment& moment) {
+  state.changed = false;
+  const int64_t due_ns = plus(state.since_ns, core_.pack.signals[signal].condition.for_ns);
+  if (state.phase != Phase::kActive || due_ns <= moment.ts_ns) return;
+  fire(signal, entity, state, moment, abi::FiringChange::kEnd);
+  state.phase = Phase::kPending;
+  state.off = false;
+}
+
+bool ConditionStates::has_state(abi::SignalId signal, EntityIndex entity) const {
+  const State* state = states_[number_[signal]].find(entity);
+  return state != nullptr && state->order != ~uint64_t{0};
+}
+
+void ConditionStates::save(abi::SignalId signal, EntityIndex entity, PlanWriter& plan) const {
+  const State& s = *states_[number_[signal]].find(entity);
+  StateWriter& out = plan.out;
+  out.u64(static_cast<uint64_t>(s.phase) | uint64_t{s.off} << 2 | uint64_t{s.unknown} << 3 |
+          uint64_t{s.changed} << 4 | uint64_t{s.wake_ns != INT64_MAX} << 5 |
+          uint64_t{s.scheduled_ns != INT64_MAX} << 6);
+  out.u64(s.order);
+  out.i64(s.last_event_ns);
+  if (s.phase != Phase::kIdle) {
+    out.i64(s.since_ns);
+    plan.refs(s.refs);
+  }
+  if (s.off) out.i64(s.off_since_ns);
+  if (s.unknown) out.i64(s.unknown_since_ns);
+  if (s.wake_ns != INT64_MAX) out.i64(s.wake_ns);
+  if (s.scheduled_ns != INT64_MAX) out.i64(s.scheduled_ns);
+}
+
+void ConditionStates::load(abi::SignalId signal, EntityIndex entity, PlanReader& plan) {
+  StateReader& in = plan.in;
+  State& s = states_[number_[signal]].at(entity);
+  const uint64_t bits = in.bounded(127);
+  const uint64_t phase = bits & 3;
+  if (phase > static_cast<uint64_t>(Phase::kActive)) return in.fail();
+  s.phase = static_cast<Phase>(phase);
+  s.off = (bits >> 2 & 1) != 0;
+  s.unknown = (bits >> 3 & 1) != 0;
+  s.changed = (bits >> 4 & 1) != 0;
+  s.order = in.u64();
+  s.last_event_ns = in.i64();
+  if (s.phase != Phase::kIdle) {
+    s.since_ns = in.i64();
+    plan.refs(s.refs);
+  }
+  if (s.off) s.off_since_ns = in.i64();
+  if (s.unknown) s.unknown_since_ns = in.i64();
+  if ((bits >> 5 & 1) != 0) s.wake_ns = in.i64();
+  if ((bits >> 6 & 1) != 0) s.scheduled_ns = in.i64();
+  if (in.failed()) return;
+  if (s.scheduled_ns != INT64_MAX) {
+    s.tag = core_.next_tag++;
+    core_.timers.push({s.scheduled_ns, s.tag, signal, entity, TimerUse::kCondition});
+  }
+  if (!plan.changed) return;
+  s.changed = true;
+  s.wake_ns = plan.at_ns;
+  schedule(signal, entity, s);
 }
 
 void ConditionStates::reset_entity(abi::EntityKindId kind, EntityIndex entity) {

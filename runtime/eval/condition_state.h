@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/eval/shard_core.h"
+#include "runtime/eval/state_value.h"
 
 namespace reflex::eval {
 
@@ -22,6 +23,9 @@ class ConditionStates {
   void on_event(abi::SignalId signal, const EventView& event, EntityIndex entity);
   void on_timer(const Timer& timer);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);
+  [[nodiscard]] bool has_state(abi::SignalId signal, EntityIndex entity) const;
+  void save(abi::SignalId signal, EntityIndex entity, PlanWriter& plan) const;
+  void load(abi::SignalId signal, EntityIndex entity, PlanReader& plan);
   [[nodiscard]] uint64_t bytes() const;
   [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId kind) const;
 
@@ -31,6 +35,7 @@ class ConditionStates {
     Phase phase = Phase::kIdle;
     bool off = false;  // active, but `when` no longer holds
     bool unknown = false;
+    bool changed = false;  // the pack has: see reconsider()
     int64_t since_ns = 0;  // true since
     int64_t off_since_ns = 0;
     int64_t unknown_since_ns = 0;
@@ -59,6 +64,8 @@ class ConditionStates {
                bool on);
   void fire(abi::SignalId signal, EntityIndex entity, const State& state, const Moment& moment,
             abi::FiringChange change);
+  /// The first look after a reload: an active one whose `for` is longer now is not active yet.
+  void reconsider(abi::SignalId signal, EntityIndex entity, State& state, const Moment& moment);
   int64_t look_ahead(abi::SignalId signal, EntityIndex entity, const State& state, int64_t now_ns,
                      const Truths& now);
   void schedule(abi::SignalId signal, EntityIndex entity, State& state);

@@ -1,6 +1,7 @@
 // CountStates: see count_state.h.
 #include "runtime/eval/count_state.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace reflex::eval {
@@ -42,6 +43,10 @@ uint32_t ring_size(const abi::CountPlan& plan) {
     return 0;
   }
   return static_cast<uint32_t>(k);
+}
+
+size_t sample_capacity(const abi::CountPlan& plan) {
+  return plan.exact_max > 0 ? plan.exact_max : TimeWindow<CountBucket>::kCapacity;
 }
 
 /// 1 + the value of the field that names the part, 0 when there is none.
@@ -150,8 +155,7 @@ void CountStates::add_sample(const abi::CountPlan& plan, uint16_t input, const a
                      now - state.last_ns <= plan.gap_ns;
   state.last_ns = now;
   if (joins) return;  // still the same burst, which counts at its first event
-  const size_t capacity = plan.exact_max > 0 ? plan.exact_max : TimeWindow<CountBucket>::kCapacity;
-  state.window.add({now, now, 1}, capacity);
+  state.window.add({now, now, 1}, sample_capacity(plan));
 }
 
 void CountStates::on_general(uint32_t number, uint16_t input, const EventView& event,
@@ -190,6 +194,119 @@ void CountStates::on_general(uint32_t number, uint16_t input, const EventView& e
   state.disarmed = !plan.each;
   const bool approximate = state.window.approximate() || state.distinct.approximate();
   fire(general.signal, general.refs, event, entity, count, limit.f64(), approximate);
+}
+
+bool CountStates::has_state(const Entry& entry, EntityIndex entity) const {
+  if (entry.ring) {
+    const char* state = arena_.find(rings_[entry.number].place, entity);
+    return state != nullptr && reinterpret_cast<const RingHeader*>(state)->count != 0;
+  }
+  const General* state = states_[entry.number].find(entity);
+  return state != nullptr && (state->disarmed || state->last_ns != INT64_MIN ||
+                              !state->window.empty() || !state->distinct.empty());
+}
+
+CountStates::Saved CountStates::saved_ring(const RingPlan& plan, const char* state) const {
+  const auto* header = reinterpret_cast<const RingHeader*>(state);
+  const auto* times = reinterpret_cast<const int64_t*>(header + 1);
+  Saved saved;
+  saved.disarmed = header->disarmed != 0;
+  for (uint32_t i = 0; i < header->count; ++i) {
+    const int64_t ts = times[(header->next + plan.k - header->count + i) % plan.k];
+    saved.buckets.push_back({ts, ts, 1});
+  }
+  if (header->count != 0) saved.last_ns = saved.buckets.back().last_ns;
+  return saved;
+}
+
+void CountStates::save(const Entry& entry, EntityIndex entity, PlanWriter& plan) const {
+  StateWriter& out = plan.out;
+  Saved saved;
+  const General* general = entry.ring ? nullptr : states_[entry.number].find(entity);
+  if (general == nullptr) {
+    const RingPlan& ring = rings_[entry.number];
+    saved = saved_ring(ring, arena_.find(ring.place, entity));
+  } else {
+    saved.disarmed = general->disarmed;
+    saved.last_ns = general->last_ns;
+    saved.buckets.assign(general->window.begin(), general->window.end());
+  }
+  const uint32_t refs_number =
+      entry.ring ? rings_[entry.number].refs : generals_[entry.number].refs;
+  const RefRing* refs = refs_[refs_number].find(entity);
+  const bool has_refs = refs != nullptr && !refs->refs.empty();
+  const bool has_members = general != nullptr && !general->distinct.empty();
+  const bool merged = std::any_of(saved.buckets.begin(), saved.buckets.end(),
+                                  [](const CountBucket& b) { return b.count != 1; });
+  const bool has_last = saved.last_ns != INT64_MIN;
+  out.u64(uint64_t{saved.disarmed} | uint64_t{has_refs} << 1 | uint64_t{has_members} << 2 |
+          uint64_t{merged} << 3 | uint64_t{has_last} << 4);
+  if (has_last) out.i64(saved.last_ns);
+  out.u64(saved.buckets.size());
+  int64_t before_ns = has_last ? saved.last_ns : 0;
+  for (const CountBucket& b : saved.buckets) {
+    out.i64(b.last_ns - before_ns);
+    before_ns = b.last_ns;
+    if (!merged) continue;  // each is one event
+    out.i64(b.last_ns - b.first_ns);
+    out.u64(b.count);
+  }
+  if (has_refs) plan.refs(refs->refs);
+  const abi::SignalId signal =
+      entry.ring ? rings_[entry.number].signal : generals_[entry.number].signal;
+  if (has_members) general->distinct.save(out, core_.pack.signals[signal].count.window_ns);
+}
+
+void CountStates::load_ring(const RingPlan& plan, char* state, const Saved& saved) {
+  auto* header = reinterpret_cast<RingHeader*>(state);
+  auto* times = reinterpret_cast<int64_t*>(header + 1);
+  header->disarmed = saved.disarmed ? 1 : 0;
+  std::vector<int64_t> newest;  // newest first, at most k
+  for (auto b = saved.buckets.rbegin(); b != saved.buckets.rend() && newest.size() < plan.k; ++b) {
+    for (uint64_t i = 0; i < b->count && newest.size() < plan.k; ++i) {
+      newest.push_back(b->last_ns);
+    }
+  }
+  std::copy(newest.rbegin(), newest.rend(), times);
+  header->count = static_cast<uint16_t>(newest.size());
+  header->next = static_cast<uint16_t>(newest.size() == plan.k ? 0 : newest.size());
+}
+
+void CountStates::load(const Entry& entry, EntityIndex entity, PlanReader& plan) {
+  StateReader& in = plan.in;
+  const uint64_t bits = in.bounded(31);
+  Saved saved;
+  saved.disarmed = (bits & 1) != 0;
+  if ((bits >> 4 & 1) != 0) saved.last_ns = in.i64();
+  saved.buckets.resize(in.count());
+  uint64_t before_ns = saved.last_ns == INT64_MIN ? 0 : static_cast<uint64_t>(saved.last_ns);
+  for (CountBucket& b : saved.buckets) {
+    before_ns += static_cast<uint64_t>(in.i64());  // wraps for damaged bytes
+    b.first_ns = b.last_ns = static_cast<int64_t>(before_ns);
+    b.count = 1;
+    if ((bits >> 3 & 1) == 0) continue;
+    b.first_ns = static_cast<int64_t>(before_ns - static_cast<uint64_t>(in.i64()));
+    b.count = in.u64();
+  }
+  const uint32_t refs_number =
+      entry.ring ? rings_[entry.number].refs : generals_[entry.number].refs;
+  if ((bits >> 1 & 1) != 0) plan.refs(refs_[refs_number].at(entity).refs);
+  DistinctWindow distinct;
+  const abi::SignalId signal =
+      entry.ring ? rings_[entry.number].signal : generals_[entry.number].signal;
+  const abi::CountPlan& count = core_.pack.signals[signal].count;
+  if ((bits >> 2 & 1) != 0) distinct.load(in, count.window_ns);
+  if (in.failed()) return;
+  if (entry.ring) {
+    const RingPlan& ring = rings_[entry.number];
+    load_ring(ring, arena_.at(ring.place, entity), saved);
+    return;
+  }
+  General& general = states_[entry.number].at(entity);
+  general.disarmed = saved.disarmed;
+  general.last_ns = saved.last_ns;
+  general.distinct = std::move(distinct);
+  for (const CountBucket& b : saved.buckets) general.window.add(b, sample_capacity(count));
 }
 
 void CountStates::reset_entity(abi::EntityKindId kind, EntityIndex entity) {

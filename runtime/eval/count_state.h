@@ -15,6 +15,7 @@
 #include "runtime/eval/guard_state.h"
 #include "runtime/eval/shard_core.h"
 #include "runtime/eval/state_arena.h"
+#include "runtime/eval/state_value.h"
 #include "runtime/eval/time_window.h"
 
 namespace reflex::eval {
@@ -52,6 +53,10 @@ class CountStates {
   [[nodiscard]] Place ring_place(uint32_t number) const { return rings_[number].place; }
   void set_count_only(bool on) { refs_on_ = !on; }
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);
+  [[nodiscard]] bool has_state(const Entry& entry, EntityIndex entity) const;
+  /// Both forms write the same: a threshold may turn one into the other.
+  void save(const Entry& entry, EntityIndex entity, PlanWriter& plan) const;
+  void load(const Entry& entry, EntityIndex entity, PlanReader& plan);
   [[nodiscard]] uint64_t bytes() const;
   /// Of the states outside of the arena that a key of this kind can have.
   [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId kind) const;
@@ -82,6 +87,13 @@ class CountStates {
     abi::SignalId signal = 0;
     uint32_t refs = 0;
   };
+  struct Saved {  // the common form
+    bool disarmed = false;
+    int64_t last_ns = INT64_MIN;
+    std::vector<CountBucket> buckets;  // oldest first
+  };
+  [[nodiscard]] Saved saved_ring(const RingPlan& plan, const char* state) const;
+  static void load_ring(const RingPlan& plan, char* state, const Saved& saved);
   static bool rearm(const RingPlan& plan, RingHeader& header, const int64_t* times, int64_t now);
   void fire_ring(const RingPlan& plan, char* state, const EventView& event, EntityIndex entity,
                  bool more);

@@ -104,4 +104,47 @@ void DeferredUnless::reset_entity(abi::SignalId signal, EntityIndex entity) {
   }
 }
 
+bool DeferredUnless::has_state(abi::SignalId signal, EntityIndex entity) const {
+  for (const Store& store : stores_of_[signal]) {
+    const Kept* kept = store.by_key.find(entity);
+    if (kept != nullptr && !kept->empty()) return true;
+  }
+  return false;
+}
+
+void DeferredUnless::save_kept(const Kept& kept, PlanWriter& plan) {
+  plan.out.u64(kept.size());
+  for (const RecordCopy& copy : kept) plan.record(copy.record());
+}
+
+void DeferredUnless::load_kept(Kept& kept, PlanReader& plan) {
+  const size_t n = plan.in.count();
+  for (size_t i = 0; i < n && !plan.in.failed(); ++i) {
+    RecordCopy copy = plan.record();
+    if (copy.bytes() == 0) continue;
+    bytes_ += copy.bytes();
+    kept.push_back(std::move(copy));
+  }
+}
+
+void DeferredUnless::save_shared(abi::SignalId signal, PlanWriter& plan) const {
+  for (const Store& store : stores_of_[signal]) save_kept(store.shared, plan);
+}
+
+void DeferredUnless::load_shared(abi::SignalId signal, PlanReader& plan) {
+  for (Store& store : stores_of_[signal]) load_kept(store.shared, plan);
+}
+
+void DeferredUnless::save(abi::SignalId signal, EntityIndex entity, PlanWriter& plan) const {
+  static const Kept kNone;
+  for (const Store& store : stores_of_[signal]) {
+    const Kept* kept = store.by_key.find(entity);
+    save_kept(kept == nullptr ? kNone : *kept, plan);
+  }
+}
+
+void DeferredUnless::load(abi::SignalId signal, EntityIndex entity, PlanReader& plan) {
+  for (Store& store : stores_of_[signal]) load_kept(store.by_key.at(entity), plan);
+}
+
 }  // namespace reflex::eval

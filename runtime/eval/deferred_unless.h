@@ -15,6 +15,7 @@
 #include "runtime/eval/paged_state.h"
 #include "runtime/eval/record_copy.h"
 #include "runtime/eval/shard_core.h"
+#include "runtime/eval/state_value.h"
 
 namespace reflex::eval {
 
@@ -39,6 +40,12 @@ class DeferredUnless {
   /// for an absence, has elapsed (it is not in orders).
   bool closes(abi::SignalId signal, uint16_t step, const Match& match, EntityIndex entity);
   void reset_entity(abi::SignalId signal, EntityIndex entity);
+  [[nodiscard]] bool has_state(abi::SignalId signal, EntityIndex entity) const;
+  /// The events kept for all keys; the same in every shard.
+  void save_shared(abi::SignalId signal, PlanWriter& plan) const;
+  void load_shared(abi::SignalId signal, PlanReader& plan);
+  void save(abi::SignalId signal, EntityIndex entity, PlanWriter& plan) const;
+  void load(abi::SignalId signal, EntityIndex entity, PlanReader& plan);
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
@@ -52,6 +59,8 @@ class DeferredUnless {
   bool holds(abi::SignalId signal, const abi::UnlessPlan& plan, const abi::Record& record,
              const Match& match, EntityIndex entity);
   void drop_oldest(Kept& kept, size_t count);
+  static void save_kept(const Kept& kept, PlanWriter& plan);
+  void load_kept(Kept& kept, PlanReader& plan);
 
   ShardCore& core_;
   std::vector<std::vector<Store>> stores_of_;  // [SignalId]

@@ -65,6 +65,64 @@ void DistinctWindow::add_sketch(uint64_t hash, int64_t ts_ns, int64_t window_ns)
   s.registers[index] = std::max(s.registers[index], rank);
 }
 
+DistinctWindow DistinctWindow::clone() const {
+  DistinctWindow copy;
+  copy.members_ = members_;
+  if (sketches_) copy.sketches_ = std::make_unique<std::array<Sketch, kSketches>>(*sketches_);
+  return copy;
+}
+
+void DistinctWindow::save(StateWriter& out, int64_t window_ns) const {
+  out.i64(window_ns);
+  out.u64(members_.size());
+  for (const Member& m : members_) {
+    out.u64(m.hash);
+    out.i64(m.last_ns);
+  }
+  out.flag(sketches_ != nullptr);
+  if (sketches_ == nullptr) return;
+  for (const Sketch& s : *sketches_) {
+    out.i64(s.slot);
+    if (s.slot == INT64_MIN) continue;
+    out.raw({reinterpret_cast<const char*>(s.registers.data()), kRegisters});
+  }
+}
+
+void DistinctWindow::load(StateReader& in, int64_t window_ns) {
+  const int64_t old_window_ns = in.i64();
+  members_.resize(in.bounded(kExactMax));
+  for (Member& m : members_) {
+    m.hash = in.u64();
+    m.last_ns = in.i64();
+  }
+  if (!in.flag() || in.failed()) return;
+  sketches_ = std::make_unique<std::array<Sketch, kSketches>>();
+  for (size_t i = 0; i < kSketches; ++i) {
+    int64_t slot = in.i64();
+    if (in.failed() || slot == INT64_MIN) continue;
+    const std::string_view registers = in.raw(kRegisters);
+    if (in.failed()) return;
+    if (old_window_ns != window_ns) {
+      // The end of its time decides: nothing leaves too early.
+      const int64_t width = std::max<int64_t>(old_window_ns / 4, 1);
+      int64_t end_ns = 0;
+      if (slot > INT64_MAX - 1 || __builtin_mul_overflow(slot + 1, width, &end_ns)) {
+        return in.fail();
+      }
+      slot = old_window_ns <= 0 ? 0 : slot_of(end_ns - 1, window_ns);
+    }
+    Sketch& s = (*sketches_)[static_cast<size_t>(((slot % 5) + 5) % 5)];
+    if (s.slot > slot) continue;
+    if (s.slot != slot) s.registers.fill(0);
+    s.slot = slot;
+    for (size_t r = 0; r < kRegisters; ++r) {
+      // Why 53: 52 bits of a hash give the rank.
+      if (static_cast<uint8_t>(registers[r]) > 53) return in.fail();
+      s.registers[r] = std::max(s.registers[r], static_cast<uint8_t>(registers[r]));
+    }
+  }
+}
+
 double DistinctWindow::count(int64_t now_ns, int64_t window_ns) const {
   if (sketches_ == nullptr) {
     if (window_ns <= 0) return static_cast<double>(members_.size());

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/state_stream.h"
+
 namespace reflex::eval {
 
 uint64_t hash_member(std::string_view name);
@@ -22,6 +24,12 @@ class DistinctWindow {
   void add(uint64_t hash, int64_t ts_ns, int64_t window_ns);
   [[nodiscard]] double count(int64_t now_ns, int64_t window_ns) const;
   [[nodiscard]] bool approximate() const { return sketches_ != nullptr; }
+  [[nodiscard]] DistinctWindow clone() const;
+  [[nodiscard]] bool empty() const { return members_.empty() && sketches_ == nullptr; }
+  /// `window_ns`: the window that it was fed with.
+  void save(StateWriter& out, int64_t window_ns) const;
+  /// Another window than that of save(): members of a sketch leave later by at most its width.
+  void load(StateReader& in, int64_t window_ns);
 
  private:
   static constexpr size_t kExactMax = 64;

@@ -115,6 +115,25 @@ void EntityTable::grow_hash() {
   }
 }
 
+std::vector<EntityIndex> EntityTable::by_age() const {
+  std::vector<EntityIndex> live;
+  live.reserve(live_);
+  for (EntityIndex i = 0; i < used_.size(); ++i) {
+    if (used_[i] != 0) live.push_back(i);
+  }
+  std::sort(live.begin(), live.end(), [this](EntityIndex a, EntityIndex b) {
+    return last_[a] != last_[b] ? last_[a] < last_[b] : compare(keys_[a], keys_[b]) < 0;
+  });
+  return live;
+}
+
+EntityIndex EntityTable::restore(const std::array<uint64_t, 3>& key, uint64_t order) {
+  if (find(key) != kNoEntity) return kNoEntity;
+  const EntityIndex index = allocate(key);
+  last_[index] = order;
+  return index;
+}
+
 EntityIndex EntityTable::pick_victim() {
   for (;;) {
     while (!candidates_.empty()) {

@@ -72,6 +72,12 @@ class EntityTable {
   [[nodiscard]] EntityIndex end() const { return static_cast<EntityIndex>(used_.size()); }
   [[nodiscard]] bool in_use(EntityIndex index) const { return used_[index] != 0; }
   [[nodiscard]] const Config& config() const { return config_; }
+  /// The order of the last touch.
+  [[nodiscard]] uint64_t last(EntityIndex index) const { return last_[index]; }
+  /// The live keys, least recently touched first, as evictions would take them.
+  [[nodiscard]] std::vector<EntityIndex> by_age() const;
+  /// A key of saved state with its last touch; kNoEntity when it is there already. Ignores the cap.
+  EntityIndex restore(const std::array<uint64_t, 3>& key, uint64_t order);
   /// Order by names (symbols by their text, integers by value).
   [[nodiscard]] int compare(const std::array<uint64_t, 3>& a,
                             const std::array<uint64_t, 3>& b) const;

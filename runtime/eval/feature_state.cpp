@@ -68,6 +68,7 @@ FeatureStore::FeatureStore(const abi::CompiledPack& pack, const std::vector<uint
     share(static_cast<abi::FeatureId>(f), include);
     Info& info = info_[f];
     if (!info.leads) continue;
+    info.leader = static_cast<abi::FeatureId>(f);
     if (plan.counter_input) {
       info.counter = arena.reserve(plan.entity_kind, homes[f], sizeof(Counter));
     }
@@ -75,11 +76,15 @@ FeatureStore::FeatureStore(const abi::CompiledPack& pack, const std::vector<uint
     info.cell = arena.reserve(plan.entity_kind, homes[f], sizeof(Cell));
   }
   for (size_t f = 0; f < info_.size(); ++f) {  // followers use the leader's places
-    if (include[f] == 0 || info_[f].leads || info_[f].window == abi::kNone32) continue;
+    if (include[f] == 0 || info_[f].leads) continue;
     for (size_t g = 0; g < f; ++g) {
-      if (include[g] != 0 && info_[g].leads && info_[g].window == info_[f].window) {
-        info_[f].cell = info_[g].cell;
+      if (include[g] == 0 || !info_[g].leads || info_[g].window != info_[f].window ||
+          info_[g].ring != info_[f].ring || info_[g].distinct != info_[f].distinct) {
+        continue;
       }
+      if (info_[f].window == abi::kNone32 && info_[f].ring == abi::kNone32) continue;
+      info_[f].leader = static_cast<abi::FeatureId>(g);
+      info_[f].cell = info_[g].cell;
     }
   }
   for (size_t r = 0; r < rings_.size(); ++r) {

@@ -14,6 +14,7 @@
 #include "runtime/eval/distinct_window.h"
 #include "runtime/eval/paged_state.h"
 #include "runtime/eval/state_arena.h"
+#include "runtime/eval/state_value.h"
 #include "runtime/eval/time_window.h"
 #include "runtime/eval/window_ring.h"
 
@@ -53,6 +54,17 @@ class FeatureStore {
   /// Writes all members of a ring into out[FeatureId].
   void read_ring(uint32_t ring, EntityIndex entity, uint64_t exclude_order, abi::Value* out);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);
+
+  /// Features that share one state are saved once, under the one that sees most of it: of each
+  /// feature that one, or kNone32 when it has no state here.
+  [[nodiscard]] std::vector<abi::FeatureId> carriers() const;
+  [[nodiscard]] bool has_any(abi::FeatureId carrier, EntityIndex entity) const;
+  void save(abi::FeatureId carrier, EntityIndex entity, PlanWriter& plan) const;
+  /// What save() wrote, not yet in a store: it may go into more than one.
+  struct Saved;
+  static void read(PlanReader& plan, const abi::FeaturePlan& into, Saved& saved);
+  /// `feature`: any that shares the state.
+  void load(abi::FeatureId feature, EntityIndex entity, const Saved& saved);
   [[nodiscard]] uint64_t bytes() const;
   /// Of the states outside of the arena that a key of this kind can have.
   [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId kind) const;
@@ -76,6 +88,7 @@ class FeatureStore {
   struct Info {
     const abi::FeaturePlan* plan = nullptr;
     bool leads = true;
+    abi::FeatureId leader = abi::kNone32;  // itself when it leads; none: not in this store
     uint32_t ring = abi::kNone32;
     uint32_t window = abi::kNone32;    // windows_ index
     uint32_t distinct = abi::kNone32;  // distincts_ index
@@ -109,6 +122,18 @@ class FeatureStore {
   std::vector<WindowStates> windows_;
   std::vector<DistinctStates> distincts_;
   std::vector<abi::Value> scratch_;
+};
+
+struct FeatureStore::Saved {
+  bool has_counter = false;
+  bool has_ring = false;
+  bool has_cell = false;
+  Counter counter;
+  uint64_t ring_order = 0;
+  std::vector<double> ring;  // oldest first
+  Cell cell{};
+  std::vector<StatBucket> window;  // oldest first
+  DistinctWindow distinct;
 };
 
 }  // namespace reflex::eval

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runtime/base/state_stream.h"
 #include "runtime/eval/shard_core.h"
 #include "runtime/eval/state_arena.h"
 
@@ -40,6 +41,29 @@ class GuardStates {
       if (state[0] != 0 && state[1] > now_ns - guards[i].window_ns) return true;
     }
     return false;
+  }
+
+  /// Whether one of the signal's guards has seen an event of the entity.
+  [[nodiscard]] bool has_state(abi::SignalId signal, EntityIndex entity) const {
+    for (const Place place : first_[signal]) {
+      const char* found = arena_.find(place, entity);
+      if (found != nullptr && reinterpret_cast<const int64_t*>(found)[0] != 0) return true;
+    }
+    return false;
+  }
+  void save(abi::SignalId signal, EntityIndex entity, StateWriter& out) const {
+    for (const Place place : first_[signal]) {
+      const char* found = arena_.find(place, entity);
+      const auto* state = reinterpret_cast<const int64_t*>(found);
+      const bool seen = found != nullptr && state[0] != 0;
+      out.flag(seen);
+      if (seen) out.i64(state[1]);
+    }
+  }
+  void load(abi::SignalId signal, EntityIndex entity, StateReader& in) {
+    for (size_t i = 0; i < first_[signal].size(); ++i) {
+      if (in.flag()) on_event(signal, static_cast<uint16_t>(i), entity, in.i64());
+    }
   }
 
  private:

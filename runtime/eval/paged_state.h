@@ -102,6 +102,9 @@ class PagedBytes {
     if (page >= pages_.size() || pages_[page] == nullptr) return nullptr;
     return pages_[page] + (index & ((1u << shift_) - 1)) * stride_;
   }
+  [[nodiscard]] const char* find(EntityIndex index) const {
+    return const_cast<PagedBytes*>(this)->find(index);
+  }
   void reset(EntityIndex index) {
     if (char* state = find(index); state != nullptr) std::memset(state, 0, stride_);
   }
@@ -136,6 +139,9 @@ class PagedObjects {
     const size_t page = index >> kShift;
     if (page >= pages_.size() || pages_[page] == nullptr) return nullptr;
     return &pages_[page][index & kMask];
+  }
+  [[nodiscard]] const T* find(EntityIndex index) const {
+    return const_cast<PagedObjects*>(this)->find(index);
   }
   void reset(EntityIndex index) {
     if (T* state = find(index); state != nullptr) *state = T{};

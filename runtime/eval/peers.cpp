@@ -181,4 +181,89 @@ void Peers::reset_entity(abi::EntityKindId kind, EntityIndex entity) {
   }
 }
 
+std::string Peers::scope_text(const abi::PeersQuery& plan, uint64_t scope) const {
+  if (plan.scope == "class") return core_.pack.classes[scope - 1].name;
+  return std::string(core_.pack.symbols->name(static_cast<SymbolId>(scope)));
+}
+
+uint64_t Peers::scope_named(const abi::PeersQuery& plan, std::string_view text,
+                            SymbolTable& symbols) const {
+  if (plan.scope != "class") return symbols.intern(text);
+  for (size_t c = 0; c < core_.pack.classes.size(); ++c) {
+    if (core_.pack.classes[c].name == text) return c + 1;
+  }
+  return kNoSymbol;
+}
+
+void Peers::save(uint32_t query, const std::vector<EntityIndex>& by_age, int64_t at_ns,
+                 PlanWriter& plan) const {
+  const PerQuery& q = queries_[query];
+  const abi::PeersQuery& own = core_.pack.peers[query];
+  StateWriter& out = plan.out;
+  for (size_t number = 0; number < by_age.size(); ++number) {
+    const EntityIndex entity = by_age[number];
+    if (entity >= q.samples.size() || q.samples[entity].bucket == INT64_MIN) continue;
+    const Sample& s = q.samples[entity];
+    plan.entity(number);
+    out.i64(s.bucket);
+    out.f64(s.value);
+    out.flag(s.bucket_before != INT64_MIN);
+    if (s.bucket_before == INT64_MIN) continue;
+    out.i64(s.bucket_before);
+    out.f64(s.value_before);
+  }
+  plan.end_entities();
+  std::map<std::string, const Group*> groups;  // by name: ids depend on thread timing
+  for (auto at = groups_.lower_bound({query, 0}); at != groups_.end() && at->first.first == query;
+       ++at) {
+    groups.emplace(scope_text(own, at->first.second), &at->second);
+  }
+  const int64_t running = bucket_of(at_ns, own.bucket_ns);
+  out.u64(groups.size());
+  for (const auto& [name, group] : groups) {
+    out.text(name);
+    const bool past = group->bucket < running;
+    out.flag(past);
+    if (past) continue;
+    out.i64(group->bucket);
+    out.u64(group->sorted.size());
+    for (const double v : group->sorted) out.f64(v);
+  }
+}
+
+void Peers::load(uint32_t query, const std::vector<EntityIndex>& entities, PlanReader& plan) {
+  PerQuery& q = queries_[query];
+  const abi::PeersQuery& own = core_.pack.peers[query];
+  const abi::EntityKindId kind = core_.pack.features[own.feature].entity_kind;
+  const int position = core_.program.node_position(kind);
+  StateReader& in = plan.in;
+  uint64_t number = 0;
+  while (plan.entity(entities.size(), number)) {
+    Sample s;
+    s.bucket = in.i64();
+    s.value = in.f64();
+    if (in.flag()) {
+      s.bucket_before = in.i64();
+      s.value_before = in.f64();
+    }
+    const EntityIndex entity = entities[number];
+    if (in.failed() || position < 0 || s.bucket == INT64_MIN) return in.fail();
+    if (entity >= q.samples.size()) q.samples.resize(size_t{entity} * 2 + 16);
+    q.samples[entity] = s;
+    const auto& key = core_.program.tables()[kind].key(entity);
+    q.by_node[static_cast<SymbolId>(key[static_cast<size_t>(position)])].push_back(entity);
+  }
+  const size_t groups = in.count();
+  for (size_t i = 0; i < groups && !in.failed(); ++i) {
+    const uint64_t scope = scope_named(own, in.text(), in.symbols());
+    Group group;
+    if (!in.flag()) {
+      group.bucket = in.i64();
+      group.sorted.resize(in.count(sizeof(double)));
+      for (double& v : group.sorted) v = in.f64();
+    }
+    if (scope != kNoSymbol) groups_[{query, scope}] = std::move(group);
+  }
+}
+
 }  // namespace reflex::eval

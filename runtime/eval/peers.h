@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/eval/shard_core.h"
+#include "runtime/eval/state_value.h"
 
 namespace reflex::eval {
 
@@ -26,6 +27,12 @@ class Peers {
   void note(abi::FeatureId feature, EntityIndex entity, int64_t ts_ns, abi::Value value);
   abi::Value query(const abi::EvalContext& context, const Site& site, uint32_t query);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);
+  /// Samples and groups of one query; `by_age`: the entities by their saved numbers. Groups of
+  /// buckets before the one of `at_ns` are written without their values: nobody asks for them.
+  void save(uint32_t query, const std::vector<EntityIndex>& by_age, int64_t at_ns,
+            PlanWriter& plan) const;
+  /// `entities`: by their saved numbers.
+  void load(uint32_t query, const std::vector<EntityIndex>& entities, PlanReader& plan);
 
  private:
   // Why 4: exporters that scrape every minute still have a value in a 30 s bucket.
@@ -50,6 +57,11 @@ class Peers {
   [[nodiscard]] uint64_t scope_of(const abi::PeersQuery& plan, SymbolId node, int64_t now) const;
   void fill(PerQuery& q, const abi::PeersQuery& plan, uint64_t scope, int64_t now_ns,
             int64_t bucket, Group& group) const;
+
+  [[nodiscard]] std::string scope_text(const abi::PeersQuery& plan, uint64_t scope) const;
+  /// kNoSymbol when there is no such scope any more.
+  [[nodiscard]] uint64_t scope_named(const abi::PeersQuery& plan, std::string_view text,
+                                     SymbolTable& symbols) const;
 
   ShardCore& core_;
   std::vector<PerQuery> queries_;                  // [query]

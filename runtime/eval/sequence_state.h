@@ -20,6 +20,7 @@
 #include "runtime/eval/record_copy.h"
 #include "runtime/eval/shard_core.h"
 #include "runtime/eval/state_arena.h"
+#include "runtime/eval/state_value.h"
 
 namespace reflex::eval {
 
@@ -76,6 +77,19 @@ class SequenceStates {
   void on_unless(abi::SignalId signal, uint16_t unless, const EventView& event, EntityIndex entity);
   void on_timer(const Timer& timer);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity, uint64_t order);
+
+  /// The running timers of absent pairs by (signal, entity, order): found once for a save.
+  using PairTimers = std::vector<Timer>;
+  [[nodiscard]] PairTimers pair_timers() const;
+  /// What is not of one key: which fields are captured, shared `unless` events.
+  void save_plan(abi::SignalId signal, PlanWriter& plan) const;
+  void load_plan(abi::SignalId signal, PlanReader& plan);
+  [[nodiscard]] bool has_state(abi::SignalId signal, EntityIndex entity) const;
+  void save(abi::SignalId signal, EntityIndex entity, const PairTimers& timers,
+            PlanWriter& plan) const;
+  void load(abi::SignalId signal, EntityIndex entity, PlanReader& plan);
+  /// Once after all load(): lanes take their timers in the order of time.
+  void start_timers();
   [[nodiscard]] uint64_t bytes() const;
   /// Of the states outside of the arena that a key of this kind can have.
   [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId kind) const;
@@ -117,6 +131,13 @@ class SequenceStates {
     std::vector<Partial> partials;  // oldest first
     std::vector<Early> early;
   };
+  void save_pair(abi::SignalId signal, EntityIndex entity, const PairTimers& timers,
+                 PlanWriter& plan) const;
+  void load_pair(abi::SignalId signal, EntityIndex entity, PlanReader& plan);
+  void save_partial(const abi::SequencePlan& sequence, const Partial& partial, uint64_t rank,
+                    PlanWriter& plan) const;
+  Partial load_partial(const abi::SequencePlan& sequence, uint64_t& rank, PlanReader& plan);
+  void load_general(abi::SignalId signal, EntityIndex entity, PlanReader& plan);
   [[nodiscard]] Form choose(const abi::SignalPlan& signal) const;
   void fire_pair(abi::SignalId signal, int64_t onset, const EventView& event, EntityIndex entity);
   void keep_ref(abi::SignalId signal, EntityIndex entity, const abi::Record& record);
@@ -152,6 +173,7 @@ class SequenceStates {
   std::vector<uint8_t> included_;  // [SignalId]
   std::vector<PagedObjects<State>> states_;
   std::vector<PagedObjects<RefRing>> refs_;
+  std::vector<Timer> loaded_;  // of absent pairs, until start_timers()
 };
 
 }  // namespace reflex::eval

@@ -366,12 +366,7 @@ void Shard::note_peers(const Target& target, const EventView& event, EntityIndex
 void Shard::evict(abi::EntityKindId kind, EntityIndex entity, const abi::Record& by) {
   run_staged();
   advance(by.ts_ns, by.order == 0 ? 0 : by.order - 1);
-  arena_.reset(kind, entity);
-  features_->reset_entity(kind, entity);
-  counts_.reset_entity(kind, entity);
-  sequences_.reset_entity(kind, entity, by.order);
-  conditions_.reset_entity(kind, entity);
-  peers_.reset_entity(kind, entity);
+  forget(kind, entity, by.order);
 }
 
 void Shard::set_count_only(bool on) {
@@ -381,9 +376,8 @@ void Shard::set_count_only(bool on) {
 }
 
 uint64_t Shard::bytes_per_key(abi::EntityKindId kind) const {
-  return arena_.bytes_per_key(kind) + features_->bytes_per_key(kind) +
-         counts_.bytes_per_key(kind) + sequences_.bytes_per_key(kind) +
-         conditions_.bytes_per_key(kind);
+  return arena_.bytes_per_key(kind) + features_->bytes_per_key(kind) + counts_.bytes_per_key(kind) +
+         sequences_.bytes_per_key(kind) + conditions_.bytes_per_key(kind);
 }
 
 uint64_t Shard::bytes() const {

@@ -42,6 +42,22 @@ class Shard {
   void flush(int64_t before_ns);
   /// The key at this index is gone: `by` pushed it out.
   void evict(abi::EntityKindId kind, EntityIndex entity, const abi::Record& by);
+  /// A key of saved state for which there is no room: as evict(), between batches.
+  void forget(abi::EntityKindId kind, EntityIndex entity, uint64_t order);
+
+  // Saved state, between batches; see SignalEngine::save. What is found once for a save:
+  using Saving = SequenceStates::PairTimers;
+  [[nodiscard]] Saving begin_save() const { return sequences_.pair_timers(); }
+  void save_plan(abi::SignalId signal, PlanWriter& plan) const;
+  void load_plan(abi::SignalId signal, PlanReader& plan);
+  [[nodiscard]] bool has_state(abi::SignalId signal, EntityIndex entity) const;
+  void save(abi::SignalId signal, EntityIndex entity, const Saving& saving, PlanWriter& plan) const;
+  void load(abi::SignalId signal, EntityIndex entity, PlanReader& plan);
+  void end_load() { sequences_.start_timers(); }
+  [[nodiscard]] const FeatureStore& features() const { return *features_; }
+  [[nodiscard]] Peers& peers() { return peers_; }
+  [[nodiscard]] const Peers& peers() const { return peers_; }
+
   void set_count_only(bool on);
   [[nodiscard]] ShardCore& core() { return core_; }
   [[nodiscard]] const ShardCore& core() const { return core_; }

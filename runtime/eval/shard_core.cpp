@@ -21,6 +21,7 @@ ShardCore::ShardCore(const Program& program_in, const Options& options_in)
   values_.resize(pack.features.size() + 1);
   fired_.resize(pack.signals.size());
   entities_.resize(pack.signals.size());
+  incomplete_until_ns.resize(pack.signals.size(), INT64_MIN);
   host.topology = &program.topology();
   host.symbols = pack.symbols.get();
   context.features = values_.data();
@@ -134,6 +135,7 @@ abi::Firing ShardCore::start_firing(abi::SignalId signal, EntityIndex entity,
 
 void ShardCore::emit(abi::Firing firing) {
   ++counters.firings;
+  firing.incomplete = firing.ts_ns < incomplete_until_ns[firing.signal];
   if (firing.change == abi::FiringChange::kStart) ++fired_[firing.signal];
   firings.push_back(std::move(firing));
 }

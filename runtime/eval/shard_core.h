@@ -89,6 +89,8 @@ class ShardCore {
   bool count_only = false;
   uint64_t next_tag = 1;
   [[nodiscard]] const std::vector<uint64_t>& fired() const { return fired_; }
+  void add_fired(abi::SignalId signal, uint64_t count) { fired_[signal] += count; }
+  std::vector<int64_t> incomplete_until_ns;  // [SignalId] see Firing::incomplete
   [[nodiscard]] const std::vector<std::vector<uint64_t>>& entities() const { return entities_; }
   [[nodiscard]] abi::Value* feature_values() { return values_.data(); }
 

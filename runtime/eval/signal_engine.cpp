@@ -6,6 +6,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/eval/crew.h"
+#include "runtime/eval/engine_state.h"
 #include "runtime/eval/shard.h"
 
 namespace reflex::eval {
@@ -29,6 +30,7 @@ class SignalEngine::Impl {
       tasks_.resize(shards_.size());
     }
     measure_keys();
+    feature_incomplete_ns_.resize(program_.pack().features.size(), INT64_MIN);
     for (const auto& keys : program_.keys()) slots_max_ = std::max(slots_max_, keys.slots.size());
     ids_.resize(slots_max_ + 1);
   }
@@ -36,12 +38,29 @@ class SignalEngine::Impl {
   void process(std::span<const abi::Record* const> records, int64_t before_ns,
                std::vector<abi::Firing>& firings) {
     for (EntityTable& table : program_.tables()) table.release();
+    at_ns_ = std::max(at_ns_, before_ns);
     if (node_shards_ == 1) {
       run_inline(records, before_ns);
     } else {
       run_parallel(records, before_ns);
     }
     merge(firings);
+  }
+
+  [[nodiscard]] EngineParts parts() {
+    return {program_,     shards_, carriers_,  feature_incomplete_ns_,
+            near_misses_, at_ns_,  evictions_, state_evictions_};
+  }
+
+  bool load(StateReader& in, std::vector<StateFate>* report) {
+    RFX_CHECK(at_ns_ == INT64_MIN);  // nothing was processed yet
+    EngineParts own = parts();
+    if (!load_engine(own, in, report)) return false;
+    state_bytes_ = 0;
+    for (size_t k = 0; k < key_bytes_.size(); ++k) {
+      state_bytes_ += program_.tables()[k].size() * key_bytes_[k];
+    }
+    return true;
   }
 
   /// Calls visit(shard, entity) for each live entity that has state of a feature.
@@ -80,6 +99,7 @@ class SignalEngine::Impl {
     std::unique_ptr<Shard> whole;
     if (node_shards_ > 1) whole = std::make_unique<Shard>(program_, options_, ShardRole::kAll);
     const Shard& all = whole ? *whole : *shards_.front();
+    carriers_ = all.features().carriers();
     for (size_t k = 0; k < program_.tables().size(); ++k) {
       key_bytes_.push_back(all.bytes_per_key(static_cast<abi::EntityKindId>(k)));
     }
@@ -278,8 +298,11 @@ class SignalEngine::Impl {
   }
 
   topology::HostState host_;
-  std::vector<uint64_t> key_bytes_;  // [EntityKindId]
-  uint64_t state_bytes_ = 0;         // of all live keys, by key_bytes_
+  int64_t at_ns_ = INT64_MIN;                   // of the last process()
+  std::vector<abi::FeatureId> carriers_;        // [FeatureId] FeatureStore::carriers() of all plans
+  std::vector<int64_t> feature_incomplete_ns_;  // [FeatureId]
+  std::vector<uint64_t> key_bytes_;             // [EntityKindId]
+  uint64_t state_bytes_ = 0;                    // of all live keys, by key_bytes_
   size_t slots_max_ = 0;
   std::vector<EntityIndex> ids_;
 
@@ -334,6 +357,16 @@ size_t SignalEngine::entity_count(abi::FeatureId feature) const {
   size_t count = 0;
   impl_->each_entity(feature, [&](Shard&, EntityIndex) { ++count; });
   return count;
+}
+
+void SignalEngine::save(StateWriter& out) const { save_engine(impl_->parts(), out); }
+
+bool SignalEngine::load(StateReader& in, std::vector<StateFate>* report) {
+  return impl_->load(in, report);
+}
+
+int64_t SignalEngine::incomplete_until(abi::SignalId signal) const {
+  return impl_->shards_.front()->core().incomplete_until_ns[signal];
 }
 
 Counters SignalEngine::counters() const {

@@ -43,6 +43,9 @@ class StateArena {
     char* base = groups_[place.group].states.find(entity);
     return base == nullptr ? nullptr : base + place.offset;
   }
+  [[nodiscard]] const char* find(Place place, EntityIndex entity) const {
+    return const_cast<StateArena*>(this)->find(place, entity);
+  }
   void reset(abi::EntityKindId entity_kind, EntityIndex entity) {
     for (Group& g : groups_) {
       if (g.entity_kind == entity_kind) g.states.reset(entity);

@@ -31,6 +31,13 @@ class TimerQueue {
   [[nodiscard]] int64_t next_due() const { return next_due_; }
   /// Removes and returns the earliest timer; the queue must not be empty.
   Timer pop();
+  /// The timers of all lanes, each lane's in its order.
+  template <typename Visit>
+  void each_in_lanes(Visit&& visit) const {
+    for (const Lane& l : lanes_) {
+      for (size_t i = l.head; i < l.tail; ++i) visit(l.ring[i & (l.ring.size() - 1)]);
+    }
+  }
   [[nodiscard]] uint64_t bytes() const;
 
  private:

@@ -18,8 +18,7 @@ void WindowRing::add(const Member& member) {
 void WindowRing::reserve(StateArena& arena, abi::EntityKindId entity_kind, abi::KindId home) {
   uint32_t need = 1;
   for (const Member& m : members_) {
-    // One more than N when the current sample may have to be left out.
-    need = std::max(need, m.plan->last_n + (m.plan->exclude_current ? 1u : 0u));
+    need = std::max(need, samples_of(*m.plan));
   }
   for (const Member& m : members_) {
     readings_.push_back({m.feature, m.plan->last_n, m.plan->min_samples, m.plan->op,
@@ -29,6 +28,22 @@ void WindowRing::reserve(StateArena& arena, abi::EntityKindId entity_kind, abi::
   capacity_ = 1;
   while (capacity_ < need) capacity_ *= 2;
   place_ = arena.reserve(entity_kind, home, sizeof(Header) + size_t{capacity_} * sizeof(double));
+}
+
+void WindowRing::save(const char* state, uint32_t most, StateWriter& out) const {
+  const auto* header = reinterpret_cast<const Header*>(state);
+  const auto* values = reinterpret_cast<const double*>(header + 1);
+  const uint32_t n = std::min(header->count, most);
+  out.u64(n);
+  out.u64(header->order);
+  for (uint32_t i = n; i > 0; --i) out.f64(values[(header->next - i) & (capacity_ - 1)]);
+}
+
+void WindowRing::read_saved(StateReader& in, uint64_t& order, std::vector<double>& oldest_first) {
+  const size_t n = in.count(sizeof(double));
+  order = in.u64();
+  oldest_first.resize(n);
+  for (double& v : oldest_first) v = in.f64();
 }
 
 void WindowRing::read(const char* state, uint64_t skip_order, abi::Value* out) const {

@@ -10,6 +10,7 @@
 
 #include "runtime/abi/evaluator.h"
 #include "runtime/abi/plan.h"
+#include "runtime/base/state_stream.h"
 #include "runtime/eval/state_arena.h"
 
 namespace reflex::eval {
@@ -35,6 +36,13 @@ class WindowRing {
   /// Writes out[feature] of each member. `skip_order`: the newest sample is left out when it came
   /// with this order (members that exclude the current event).
   void read(const char* state, uint64_t skip_order, abi::Value* out) const;
+  /// How many samples a statistic can see: one more than N when it may leave out the current one.
+  [[nodiscard]] static uint32_t samples_of(const abi::FeaturePlan& plan) {
+    return plan.last_n + (plan.exclude_current ? 1u : 0u);
+  }
+  /// The newest `most` samples.
+  void save(const char* state, uint32_t most, StateWriter& out) const;
+  static void read_saved(StateReader& in, uint64_t& order, std::vector<double>& oldest_first);
   [[nodiscard]] static bool has_samples(const char* state) {
     return reinterpret_cast<const Header*>(state)->count != 0;
   }

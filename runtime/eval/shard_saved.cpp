@@ -1,0 +1,58 @@
+// Shard: which state machine has the saved state of a signal; see shard.h.
+#include "runtime/eval/shard.h"
+
+namespace reflex::eval {
+
+void Shard::forget(abi::EntityKindId kind, EntityIndex entity, uint64_t order) {
+  arena_.reset(kind, entity);
+  features_->reset_entity(kind, entity);
+  counts_.reset_entity(kind, entity);
+  sequences_.reset_entity(kind, entity, order);
+  conditions_.reset_entity(kind, entity);
+  peers_.reset_entity(kind, entity);
+}
+
+void Shard::save_plan(abi::SignalId signal, PlanWriter& plan) const {
+  if (program_.pack().signals[signal].shape == abi::SignalShape::kSequence) {
+    sequences_.save_plan(signal, plan);
+  }
+}
+
+void Shard::load_plan(abi::SignalId signal, PlanReader& plan) {
+  if (program_.pack().signals[signal].shape == abi::SignalShape::kSequence) {
+    sequences_.load_plan(signal, plan);
+  }
+}
+
+bool Shard::has_state(abi::SignalId signal, EntityIndex entity) const {
+  switch (program_.pack().signals[signal].shape) {
+    case abi::SignalShape::kSequence:
+      return sequences_.has_state(signal, entity) || guards_.has_state(signal, entity);
+    case abi::SignalShape::kCount:
+      return counts_.has_state(count_entries_[signal], entity) || guards_.has_state(signal, entity);
+    case abi::SignalShape::kCondition:
+      return conditions_.has_state(signal, entity);
+  }
+  return false;
+}
+
+void Shard::save(abi::SignalId signal, EntityIndex entity, const Saving& saving,
+                 PlanWriter& plan) const {
+  const abi::SignalShape shape = program_.pack().signals[signal].shape;
+  if (shape == abi::SignalShape::kCondition) return conditions_.save(signal, entity, plan);
+  guards_.save(signal, entity, plan.out);
+  if (shape == abi::SignalShape::kSequence) return sequences_.save(signal, entity, saving, plan);
+  const bool counted = counts_.has_state(count_entries_[signal], entity);
+  plan.out.flag(counted);
+  if (counted) counts_.save(count_entries_[signal], entity, plan);
+}
+
+void Shard::load(abi::SignalId signal, EntityIndex entity, PlanReader& plan) {
+  const abi::SignalShape shape = program_.pack().signals[signal].shape;
+  if (shape == abi::SignalShape::kCondition) return conditions_.load(signal, entity, plan);
+  guards_.load(signal, entity, plan.in);
+  if (shape == abi::SignalShape::kSequence) return sequences_.load(signal, entity, plan);
+  if (plan.in.flag()) counts_.load(count_entries_[signal], entity, plan);
+}
+
+}  // namespace reflex::eval
