@@ -87,10 +87,11 @@ class Client {
 std::string reload_text(const Json& json) {
   const std::string set = json.value("set_sha256", std::string()).substr(0, 12);
   if (json.value("unchanged", false)) return fmt::format("unchanged: set {}\n", set);
-  std::string out = fmt::format("set {} is in force; compiled in {:.1f} ms, restored in {:.1f} ms, "
-                                "the stream paused {:.0f} us\n",
-                                set, json.value("compile_ms", 0.0), json.value("restore_ms", 0.0),
-                                json.value("pause_us", 0.0));
+  std::string out = fmt::format(
+      "set {} is in force; compiled in {:.1f} ms, restored in {:.1f} ms, "
+      "the stream paused {:.0f} us\n",
+      set, json.value("compile_ms", 0.0), json.value("restore_ms", 0.0),
+      json.value("pause_us", 0.0));
   size_t kept = 0;
   for (const auto& row : json.value("plan", Json::array())) {
     const std::string why = row["why"].is_string() ? row["why"].get<std::string>() : "";

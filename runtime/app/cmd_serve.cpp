@@ -136,7 +136,8 @@ class Server {
   }
 
   void stop() {
-    log("stopping: what was accepted is evaluated, then the state is saved (again to stop at once)");
+    log("stopping: what was accepted is evaluated, then the state is saved (again to stop at "
+        "once)");
     for (const auto& source : sources_) source->stop();
     daemon_->stop(true, [this] {
       const int number = signals_.wait(1);

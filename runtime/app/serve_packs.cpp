@@ -55,9 +55,10 @@ Result<serve::CompiledSet> compile(const std::vector<std::string>& packs,
 serve::PackSource serve_packs(const std::string& backend) {
   compiler::Options options;
   options.backend = backend == "interp" ? compiler::Backend::kInterp : compiler::Backend::kJit;
-  return [options](const std::vector<std::string>& packs, const std::vector<std::string>& profiles) {
-    return compile(packs, profiles, options);
-  };
+  return
+      [options](const std::vector<std::string>& packs, const std::vector<std::string>& profiles) {
+        return compile(packs, profiles, options);
+      };
 }
 
 }  // namespace reflex::app

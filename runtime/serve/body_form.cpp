@@ -49,8 +49,8 @@ std::optional<BodyView> read_body(std::string_view payload) {
 
 std::string feedback_payload(const Feedback& feedback) {
   std::string out;
-  for (const auto& part : {feedback.incident, feedback.verdict_id, feedback.fault, feedback.by,
-                           feedback.comment}) {
+  for (const auto& part :
+       {feedback.incident, feedback.verdict_id, feedback.fault, feedback.by, feedback.comment}) {
     put(out, part);
   }
   put(out, feedback.confirmed ? "1" : "0");

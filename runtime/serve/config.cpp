@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <filesystem>
 #include <numeric>
 #include <optional>
@@ -53,20 +53,29 @@ std::string did_you_mean(std::string_view key, const std::vector<KeySpec>& keys)
 }
 
 const KeySpec* find(const std::vector<KeySpec>& keys, std::string_view key) {
-  const auto it = std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.key == key; });
+  const auto it =
+      std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.key == key; });
   return it == keys.end() ? nullptr : &*it;
 }
 
 std::string_view wanted(ValueForm form) {
   switch (form) {
-    case ValueForm::kText: return "a text";
-    case ValueForm::kPath: return "a path";
-    case ValueForm::kPaths: return "a list of paths";
-    case ValueForm::kTexts: return "a list of texts";
-    case ValueForm::kBool: return "true or false";
-    case ValueForm::kInt: return "a whole number that is not negative";
-    case ValueForm::kBytes: return "a size like \"64MiB\"";
-    case ValueForm::kDuration: return "a time like \"5m\"";
+    case ValueForm::kText:
+      return "a text";
+    case ValueForm::kPath:
+      return "a path";
+    case ValueForm::kPaths:
+      return "a list of paths";
+    case ValueForm::kTexts:
+      return "a list of texts";
+    case ValueForm::kBool:
+      return "true or false";
+    case ValueForm::kInt:
+      return "a whole number that is not negative";
+    case ValueForm::kBytes:
+      return "a size like \"64MiB\"";
+    case ValueForm::kDuration:
+      return "a time like \"5m\"";
   }
   return "";
 }
@@ -76,16 +85,19 @@ bool is_list(ValueForm form) { return form == ValueForm::kPaths || form == Value
 bool is_good(ValueForm form, const std::string& text) {
   uint64_t number = 0;
   switch (form) {
-    case ValueForm::kBool: return text == "true" || text == "false";
+    case ValueForm::kBool:
+      return text == "true" || text == "false";
     case ValueForm::kInt:
       return !text.empty() && text.size() < 18 &&
              std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-    case ValueForm::kBytes: return parse_bytes(text, number);
+    case ValueForm::kBytes:
+      return parse_bytes(text, number);
     case ValueForm::kDuration: {
       const auto duration = parse_duration(text);
       return duration && duration->ns > 0;
     }
-    default: return true;
+    default:
+      return true;
   }
 }
 
@@ -103,7 +115,7 @@ class Reader {
  public:
   explicit Reader(std::string file) : file_(std::move(file)) {}
 
-  Status read(Config& config);
+  reflex::Status read(Config& config);
   void set(ConfigTable& table, const std::vector<KeySpec>& keys, std::string_view key,
            const std::string& value, const std::string& origin);
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
@@ -127,7 +139,7 @@ class Reader {
   std::vector<std::string> problems_;
 };
 
-Status Reader::read(Config& config) {
+reflex::Status Reader::read(Config& config) {
   const toml::parse_result parsed = toml::parse_file(file_);
   if (!parsed) {
     const auto& error = parsed.error();
@@ -150,8 +162,8 @@ void Reader::read_table(const toml::table& in, const std::string& prefix,
     } else if (const KeySpec* spec = find(keys, key)) {
       read_value(node, *spec, out);
     } else {
-      problems_.push_back(fmt::format("{}: there is no key '{}'{}", place(node), key,
-                                      did_you_mean(key, keys)));
+      problems_.push_back(
+          fmt::format("{}: there is no key '{}'{}", place(node), key, did_you_mean(key, keys)));
     }
   }
 }
@@ -160,7 +172,8 @@ void Reader::read_array(const toml::node& node, const std::string& name,
                         std::vector<ConfigTable>& out, const std::vector<KeySpec>& keys) {
   const auto* array = node.as_array();
   if (array == nullptr) {
-    problems_.push_back(fmt::format("{}: '{}' is a list of tables: [[{}]]", place(node), name, name));
+    problems_.push_back(
+        fmt::format("{}: '{}' is a list of tables: [[{}]]", place(node), name, name));
     return;
   }
   for (const auto& item : *array) {
@@ -211,8 +224,8 @@ void Reader::set(ConfigTable& table, const std::vector<KeySpec>& keys, std::stri
                  const std::string& value, const std::string& origin) {
   const KeySpec* spec = find(keys, key);
   if (spec == nullptr) {
-    problems_.push_back(fmt::format("{}: there is no key '{}'{}", origin, key,
-                                    did_you_mean(key, keys)));
+    problems_.push_back(
+        fmt::format("{}: there is no key '{}'{}", origin, key, did_you_mean(key, keys)));
     return;
   }
   if (!is_list(spec->form) && !is_good(spec->form, value)) {
@@ -239,7 +252,7 @@ std::string environment_name(std::string_view key) {
   return name;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -251,11 +264,11 @@ std::string quoted(std::string_view text) {
 std::string toml_value(ValueForm form, const std::vector<std::string>& texts) {
   if (is_list(form)) {
     std::string out = "[";
-    for (size_t i = 0; i < texts.size(); ++i) out += (i > 0 ? ", " : "") + quoted(texts[i]);
+    for (size_t i = 0; i < texts.size(); ++i) out += (i > 0 ? ", " : "") + in_quotes(texts[i]);
     return out + "]";
   }
   if (form == ValueForm::kBool || form == ValueForm::kInt) return texts.front();
-  return quoted(texts.front());
+  return in_quotes(texts.front());
 }
 
 }  // namespace
@@ -267,13 +280,20 @@ bool parse_bytes(std::string_view text, uint64_t& out) {
   std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
   uint64_t factor = 1;
-  if (unit == "KiB") factor = 1u << 10;
-  else if (unit == "MiB") factor = 1u << 20;
-  else if (unit == "GiB") factor = 1u << 30;
-  else if (unit == "kB") factor = 1'000;
-  else if (unit == "MB") factor = 1'000'000;
-  else if (unit == "GB") factor = 1'000'000'000;
-  else if (!unit.empty() && unit != "B") return false;
+  if (unit == "KiB")
+    factor = 1u << 10;
+  else if (unit == "MiB")
+    factor = 1u << 20;
+  else if (unit == "GiB")
+    factor = 1u << 30;
+  else if (unit == "kB")
+    factor = 1'000;
+  else if (unit == "MB")
+    factor = 1'000'000;
+  else if (unit == "GB")
+    factor = 1'000'000'000;
+  else if (!unit.empty() && unit != "B")
+    return false;
   if (number > INT64_MAX / factor) return false;
   out = number * factor;
   return true;

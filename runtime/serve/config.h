@@ -47,7 +47,9 @@ class ConfigTable {
   [[nodiscard]] const std::map<std::string, ConfigValue, std::less<>>& all() const {
     return values_;
   }
-  void set(std::string_view key, ConfigValue value) { values_[std::string(key)] = std::move(value); }
+  void set(std::string_view key, ConfigValue value) {
+    values_[std::string(key)] = std::move(value);
+  }
 
  private:
   std::map<std::string, ConfigValue, std::less<>> values_;
@@ -60,8 +62,8 @@ struct Config {
 };
 
 struct ConfigRequest {
-  std::string file;  // "": none
-  std::vector<std::pair<std::string, std::string>> flags;        // key, value
+  std::string file;                                             // "": none
+  std::vector<std::pair<std::string, std::string>> flags;       // key, value
   std::map<std::string, std::string, std::less<>> environment;  // of names that begin with REFLEX_
 };
 

@@ -10,8 +10,7 @@ const std::vector<KeySpec>& config_keys() {
       {"state_dir", kPath, "/var/lib/reflex",
        "Journal, snapshots, the store and the copy of the last good packs. One daemon a folder."},
       {"threads", kInt, "1", "Shards of one pack set; more than 1 pays from some 1,000 rules on."},
-      {"packs.paths", kPaths, "",
-       "Pack folders or .rfx files. Or name a manifest; not both."},
+      {"packs.paths", kPaths, "", "Pack folders or .rfx files. Or name a manifest; not both."},
       {"packs.manifest", kPath, "",
        "packs.toml: `packs = [..]`, `overlays = [..]`, `profiles = [..]`, and optionally\n"
        "`sha256 = \"..\"` of the set: a set with another hash is refused."},
@@ -25,7 +24,8 @@ const std::vector<KeySpec>& config_keys() {
       {"http.listen", kText, "127.0.0.1:7480",
        "Address and port; port 0: any free one. Anything but loopback needs http.tokens."},
       {"http.tokens", kPath, "",
-       "File of bearer tokens: lines `NAME ROLES TOKEN` (roles: read, ingest, operate, with commas)\n"
+       "File of bearer tokens: lines `NAME ROLES TOKEN` (roles: read, ingest, operate, with "
+       "commas)\n"
        "or `NAME ROLES sha256:HEX`."},
       {"http.insecure", kBool, "false", "Listen beyond loopback without tokens."},
       {"http.tls_cert", kPath, "", "Certificate chain (PEM); with http.tls_key: HTTPS only."},
@@ -36,14 +36,16 @@ const std::vector<KeySpec>& config_keys() {
       {"http.rate_max", kInt, "0", "Requests a second and client; 0: no limit (429 beyond it)."},
       {"http.rate_bytes_max", kBytes, "0", "Bytes of bodies a second and client; 0: no limit."},
       {"http.console", kBool, "true", "Serve the console, a page for people, at /."},
-      {"journal.segment", kBytes, "64MiB", "Size of a journal file; space is freed by whole files."},
+      {"journal.segment", kBytes, "64MiB",
+       "Size of a journal file; space is freed by whole files."},
       {"journal.backlog_max", kBytes, "1GiB",
        "Accepted and not yet evaluated; beyond it input is refused (429) until it is less."},
       {"journal.max", kBytes, "16GiB",
        "Size of the journal; beyond it input is refused (507) until a snapshot frees some."},
       {"snapshot.interval", kDuration, "5m", "Time between snapshots of the state."},
       {"clock.ticks", kBool, "true",
-       "Once a second the wall clock goes into the journal: silent sources become idle and absence\n"
+       "Once a second the wall clock goes into the journal: silent sources become idle and "
+       "absence\n"
        "becomes evidence. Off for replaying old traces."},
       {"store.path", kPath, "", "Verdicts, alerts, feedback (SQLite); empty: STATE_DIR/reflex.db."},
       {"store.keep", kDuration, "400d", "Verdicts and alerts of older events are removed."},

@@ -1,4 +1,5 @@
-// Start, stop, clock, status; see daemon.h. Reloads: daemon_reload.cpp, snapshots: daemon_state.cpp.
+// Start, stop, clock, status; see daemon.h. Reloads: daemon_reload.cpp, snapshots:
+// daemon_state.cpp.
 #include "runtime/serve/daemon.h"
 
 #include <fcntl.h>
@@ -68,8 +69,8 @@ reflex::Status Daemon::open() {
   store_ = std::move(opened).value();
   find("store: " + store_->found());
   std::vector<std::string> found;
-  auto journal = Journal::open({folder + "/journal", main.bytes("journal.segment"), options_.disk},
-                               found);
+  auto journal =
+      Journal::open({folder + "/journal", main.bytes("journal.segment"), options_.disk}, found);
   if (!journal.ok()) return journal.error();
   journal_ = std::move(journal).value();
   for (const auto& line : found) find(line);
@@ -209,7 +210,8 @@ serve::Status Daemon::status() {
   status.journal_end = journal_->end();
   status.journal_bytes = status.journal_end - status.journal_begin;
   std::map<std::string, SourceStatus> sources;
-  for (const auto& [name, source] : ingest_->book().sources()) {
+  const auto accepted = ingest_->sources();
+  for (const auto& [name, source] : accepted) {
     SourceStatus& row = sources[name];
     row.name = name;
     row.bodies = source.bodies;

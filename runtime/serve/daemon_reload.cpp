@@ -16,7 +16,8 @@ namespace reflex::serve {
 namespace {
 
 double ms_since(std::chrono::steady_clock::time_point began) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began)
+      .count();
 }
 
 // Why: half a millisecond of events, so that the last catch-up is shorter than a pause may be.
@@ -26,7 +27,8 @@ constexpr auto kCatchUpMax = std::chrono::seconds(60);
 
 std::vector<StateFate> plan_of(const LoadReport& report) {
   std::vector<StateFate> plan;
-  for (const auto& row : report.rows) plan.push_back({row.name, row.kind, row.fate, row.why, row.bytes});
+  for (const auto& row : report.rows)
+    plan.push_back({row.name, row.kind, row.fate, row.why, row.bytes});
   return plan;
 }
 
@@ -57,10 +59,10 @@ void Daemon::note_reload(const ReloadAnswer& answer) {
     }
   }
   if (answer.outcome == Outcome::kSwapped) {
-    say(fmt::format("reload: set {} is live; compiled in {:.1f} ms, restored in {:.1f} ms, the "
-                    "stream paused {:.0f} us",
-                    answer.set_sha256.substr(0, 12), answer.compile_ms, answer.restore_ms,
-                    answer.pause_us));
+    say(fmt::format(
+        "reload: set {} is live; compiled in {:.1f} ms, restored in {:.1f} ms, the "
+        "stream paused {:.0f} us",
+        answer.set_sha256.substr(0, 12), answer.compile_ms, answer.restore_ms, answer.pause_us));
     const std::lock_guard lock(loop_mutex_);
     snapshot_wanted_ = true;
   } else if (!good) {
@@ -101,6 +103,8 @@ ReloadAnswer Daemon::reload_locked() {
     answer.set_sha256 = set.pack->set_sha256;
     return answer;
   }
+  // No snapshot meanwhile: it could trim what the candidate has yet to read.
+  const std::lock_guard still(snapshot_mutex_);
   const auto next = candidate(std::move(set), LaneOutput::Mode::kCandidate, answer);
   if (!next) return answer;
   if (swap_in(next, answer)) {
@@ -171,6 +175,7 @@ ReloadAnswer Daemon::start_shadow(const std::vector<std::string>& paths) {
     answer.error = "no pack set is active";
     return answer;
   }
+  const std::unique_lock still(snapshot_mutex_);  // until trimming knows of it
   const auto next = candidate(std::move(set), LaneOutput::Mode::kShadow, answer);
   if (!next) return answer;
   answer.outcome = ReloadAnswer::Outcome::kSwapped;

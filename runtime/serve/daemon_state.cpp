@@ -19,25 +19,28 @@ reflex::Status Daemon::begin_with(LoadedSet set, ReloadAnswer* answer) {
       auto made = make_running(parts(), set, LaneOutput::Mode::kLive, snapshot->state, 0);
       if (made.ok()) {
         running = std::move(made).value();
-        found.push_back(fmt::format("state: snapshot of {} at position {}, {} bytes; {} bytes of "
-                                    "the journal to read",
-                                    to_rfc3339(EventTime{snapshot->header.wall_ns}), position,
-                                    snapshot->state.size(), journal_->end() - position));
+        found.push_back(
+            fmt::format("state: snapshot of {} at position {}, {} bytes; {} bytes of "
+                        "the journal to read",
+                        to_rfc3339(EventTime{snapshot->header.wall_ns}), position,
+                        snapshot->state.size(), journal_->end() - position));
         break;
       }
-      found.push_back(fmt::format("snapshot at position {}: {} (passed over)", position,
-                                  made.error().message));
+      found.push_back(
+          fmt::format("snapshot at position {}: {} (passed over)", position, made.error().message));
     } else {
-      found.push_back(fmt::format("snapshot at position {} is ahead of the journal (passed over)",
-                                  position));
+      found.push_back(
+          fmt::format("snapshot at position {} is ahead of the journal (passed over)", position));
     }
     snapshot = snapshots_->before(position, journal_->begin(), found);
   }
   if (!running) {
     const uint64_t begin = journal_->begin();
     if (begin > 0) {
-      found.push_back(fmt::format("state: no snapshot can be used: what was before position {} is "
-                                  "forgotten", begin));
+      found.push_back(
+          fmt::format("state: no snapshot can be used: what was before position {} is "
+                      "forgotten",
+                      begin));
     } else if (journal_->end() > 0) {
       found.push_back("state: no snapshot, the whole journal is read");
     } else {
@@ -98,6 +101,10 @@ reflex::Status Daemon::take_snapshot() {
 
 void Daemon::snapshot_loop() {
   const int64_t interval_ns = options_.config.main.duration_ns("snapshot.interval");
+  // Why an eighth: a stream that is faster than the interval was made for must not fill the
+  // journal.
+  const uint64_t bytes_between = options_.config.main.bytes("journal.max") / 8;
+  uint64_t last_position = journal_->end();
   const bool watch = options_.config.main.flag("packs.watch");
   constexpr int64_t kDebounceNs = 500 * kNsPerMs;
   int64_t manifest_ns = loader_->manifest_changed_ns();
@@ -107,10 +114,12 @@ void Daemon::snapshot_loop() {
     loop_changed_.wait_for(lock, std::chrono::milliseconds(250),
                            [&] { return stopping_ || snapshot_wanted_; });
     if (stopping_) return;
-    const bool due = snapshot_wanted_ || Clock::now() >= next;
+    const bool due =
+        snapshot_wanted_ || Clock::now() >= next || journal_->end() - last_position > bytes_between;
     snapshot_wanted_ = false;
     lock.unlock();
     if (due) {
+      last_position = journal_->end();
       next = Clock::now() + std::chrono::nanoseconds(interval_ns);
       if (auto status = snapshot(); !status.ok()) say("snapshot: " + status.error().message);
       Retention retention;
@@ -124,7 +133,8 @@ void Daemon::snapshot_loop() {
     if (changed_ns != manifest_ns && wall_clock_ns() - changed_ns > kDebounceNs) {
       manifest_ns = changed_ns;
       const auto answer = reload();
-      say(fmt::format("the manifest changed: {}", answer.error.empty() ? "reloaded" : answer.error));
+      say(fmt::format("the manifest changed: {}",
+                      answer.error.empty() ? "reloaded" : answer.error));
     }
     lock.lock();
   }

@@ -11,7 +11,7 @@ namespace reflex::serve {
 
 using Outcome = IngestAnswer::Outcome;
 
-Status Ingest::begin(const IngestBook& book, uint64_t position) {
+reflex::Status Ingest::begin(const IngestBook& book, uint64_t position) {
   const std::lock_guard lock(mutex_);
   book_ = book;
   Journal::Reader reader(journal_, position);
@@ -63,6 +63,17 @@ IngestAnswer Ingest::accept(IngestBody&& body, const std::string& cursor) {
   if (journal_.bytes() + body.text.size() > limits_.journal_bytes_max) {
     return refuse(Outcome::kNoSpace, "the journal has reached journal.max");
   }
+  const uint64_t size = body.text.size();
+  if (in_flight_.fetch_add(size) > limits_.in_flight_bytes_max) {
+    in_flight_ -= size;
+    return refuse(Outcome::kOverloaded, "too many bodies wait for the disk");
+  }
+  IngestAnswer answer = write(std::move(body), cursor);
+  in_flight_ -= size;
+  return answer;
+}
+
+IngestAnswer Ingest::write(IngestBody&& body, const std::string& cursor) {
   IngestAnswer answer;
   if (!claim(body.key, answer)) return answer;
   BodyView view;
@@ -84,8 +95,8 @@ IngestAnswer Ingest::accept(IngestBody&& body, const std::string& cursor) {
     return refuse(Outcome::kNoSpace, written.error);
   }
   answer.position = written.next;
-  answer.lines = stream::count_newlines(body.text) +
-                 (!body.text.empty() && body.text.back() != '\n' ? 1 : 0);
+  answer.lines =
+      stream::count_newlines(body.text) + (!body.text.empty() && body.text.back() != '\n' ? 1 : 0);
   return answer;
 }
 
@@ -99,9 +110,9 @@ IngestAnswer Ingest::append(EntryType type, const std::string& payload) {
   return answer;
 }
 
-IngestBook Ingest::book() const {
+std::map<std::string, IngestBook::Source, std::less<>> Ingest::sources() const {
   const std::lock_guard lock(mutex_);
-  return book_;
+  return book_.sources();
 }
 
 std::string Ingest::cursor(const std::string& source) const {

@@ -20,6 +20,7 @@ namespace reflex::serve {
 struct IngestLimits {
   uint64_t backlog_bytes_max = 1ull << 30;
   uint64_t journal_bytes_max = 16ull << 30;
+  uint64_t in_flight_bytes_max = 256ull << 20;  // of bodies that wait for the disk at one time
 };
 
 class Ingest {
@@ -29,7 +30,7 @@ class Ingest {
       : journal_(journal), limits_(limits), evaluated_(std::move(evaluated)) {}
 
   /// What the journal holds from `position` on, on top of `book`.
-  Status begin(const IngestBook& book, uint64_t position);
+  reflex::Status begin(const IngestBook& book, uint64_t position);
 
   IngestAnswer accept(IngestBody&& body) { return accept(std::move(body), ""); }
   /// With what the source needs to go on after it.
@@ -39,12 +40,13 @@ class Ingest {
   /// From now on everything is refused.
   void stop() { stopping_ = true; }
 
-  [[nodiscard]] IngestBook book() const;
+  [[nodiscard]] std::map<std::string, IngestBook::Source, std::less<>> sources() const;
   [[nodiscard]] std::string cursor(const std::string& source) const;
   [[nodiscard]] uint64_t refused() const { return refused_; }
 
  private:
   IngestAnswer refuse(IngestAnswer::Outcome outcome, std::string error);
+  IngestAnswer write(IngestBody&& body, const std::string& cursor);
   bool claim(const std::string& key, IngestAnswer& answer);
   void settle(const std::string& key);
 
@@ -53,6 +55,7 @@ class Ingest {
   std::function<uint64_t()> evaluated_;
   std::atomic<bool> stopping_ = false;
   std::atomic<uint64_t> refused_ = 0;
+  std::atomic<uint64_t> in_flight_ = 0;  // bytes
   mutable std::mutex mutex_;
   std::condition_variable settled_;
   IngestBook book_;

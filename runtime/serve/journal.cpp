@@ -40,9 +40,7 @@ Journal::~Journal() {
   if (fd_ >= 0) disk_->close(fd_);
 }
 
-std::string Journal::path_of(uint64_t begin) const {
-  return segment_path(options_.folder, begin);
-}
+std::string Journal::path_of(uint64_t begin) const { return segment_path(options_.folder, begin); }
 
 Result<std::unique_ptr<Journal>> Journal::open(const JournalOptions& options,
                                                std::vector<std::string>& found) {
@@ -53,7 +51,7 @@ Result<std::unique_ptr<Journal>> Journal::open(const JournalOptions& options,
   return journal;
 }
 
-Status Journal::open_all(std::vector<std::string>& found) {
+reflex::Status Journal::open_all(std::vector<std::string>& found) {
   std::error_code error;
   fs::create_directories(options_.folder, error);
   if (error) return Error{error.message()};
@@ -72,7 +70,7 @@ Status Journal::open_all(std::vector<std::string>& found) {
   return open_last(found);
 }
 
-Status Journal::open_last(std::vector<std::string>& found) {
+reflex::Status Journal::open_last(std::vector<std::string>& found) {
   segment_begin_ = segments_.rbegin()->first;
   const std::string path = path_of(segment_begin_);
   std::error_code error;
@@ -98,13 +96,14 @@ Status Journal::open_last(std::vector<std::string>& found) {
     if (const int status = disk_->truncate(fd_, good); status < 0) {
       return Error{fmt::format("{}: {}", path, std::strerror(-status))};
     }
-    found.push_back(fmt::format(
-        "journal: {} bytes of an unfinished write were cut at position {}: they were never accepted",
-        size - good, segment_begin_ + checked.entry_bytes));
+    found.push_back(
+        fmt::format("journal: {} bytes of an unfinished write were cut at position {}: they were "
+                    "never accepted",
+                    size - good, segment_begin_ + checked.entry_bytes));
   }
   if (checked.damaged_bytes > 0) {
-    found.push_back(fmt::format("journal: {} damaged bytes in {} are skipped", checked.damaged_bytes,
-                                path));
+    found.push_back(
+        fmt::format("journal: {} damaged bytes in {} are skipped", checked.damaged_bytes, path));
   }
   // What was written by a process that was killed may not be on disk yet, and is about to count.
   if (const int status = disk_->sync(fd_); status < 0) {
@@ -114,7 +113,7 @@ Status Journal::open_last(std::vector<std::string>& found) {
   return ok_status();
 }
 
-Status Journal::start_segment() {
+reflex::Status Journal::start_segment() {
   const std::string path = path_of(end_);
   const int fd = disk_->open_append(path);
   if (fd < 0) return Error{fmt::format("{}: {}", path, std::strerror(-fd))};
@@ -269,7 +268,7 @@ void Journal::poke() {
   changed_.notify_all();
 }
 
-Status Journal::trim(uint64_t position) {
+reflex::Status Journal::trim(uint64_t position) {
   for (;;) {
     std::string path;
     {

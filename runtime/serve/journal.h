@@ -82,7 +82,7 @@ class Journal {
   void poke();
   [[nodiscard]] uint64_t pokes() const;
   /// Deletes the segments that end at or before `position`. Errors: the file that stays.
-  Status trim(uint64_t position);
+  reflex::Status trim(uint64_t position);
 
   class Reader {
    public:
@@ -110,7 +110,7 @@ class Journal {
     uint64_t segment_end_ = UINT64_MAX;  // the beginning of the next one
     int fd_ = -1;
     std::string buffer_;
-    uint64_t buffer_at_ = 0;    // position of buffer_[0]
+    uint64_t buffer_at_ = 0;  // position of buffer_[0]
     size_t buffer_bytes_ = 0;
     uint64_t skipped_ = 0;
     std::string error_;
@@ -125,9 +125,9 @@ class Journal {
     Written written;
   };
   explicit Journal(const JournalOptions& options);
-  Status open_all(std::vector<std::string>& found);
-  Status open_last(std::vector<std::string>& found);
-  Status start_segment();
+  reflex::Status open_all(std::vector<std::string>& found);
+  reflex::Status open_last(std::vector<std::string>& found);
+  reflex::Status start_segment();
   void write_group(std::vector<Waiting*>& group);
   Written write_all(const std::vector<Waiting*>& group, uint64_t& wrote);
   [[nodiscard]] std::string path_of(uint64_t begin) const;
@@ -135,9 +135,9 @@ class Journal {
   JournalOptions options_;
   std::shared_ptr<Disk> disk_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;       // of what is on disk
-  std::condition_variable written_;       // of a group
-  std::map<uint64_t, bool> segments_;     // by beginning
+  std::condition_variable changed_;    // of what is on disk
+  std::condition_variable written_;    // of a group
+  std::map<uint64_t, bool> segments_;  // by beginning
   std::deque<Waiting*> waiting_;
   bool writing_ = false;
   uint64_t end_ = 0;

@@ -61,8 +61,8 @@ bool Journal::Reader::fill(size_t bytes) {
   if (buffer_.size() < want + kPaddingBytes) buffer_.resize(want + kPaddingBytes);
   while (buffer_bytes_ < want) {
     const uint64_t at = kHeaderBytes + buffer_at_ + buffer_bytes_ - segment_begin_;
-    const ssize_t got = ::pread(fd_, buffer_.data() + buffer_bytes_, want - buffer_bytes_,
-                                static_cast<off_t>(at));
+    const ssize_t got =
+        ::pread(fd_, buffer_.data() + buffer_bytes_, want - buffer_bytes_, static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) error_ = std::strerror(errno);
     if (got <= 0) break;

@@ -7,6 +7,7 @@
 #include "runtime/base/time.h"
 #include "runtime/engine/inventory.h"
 #include "runtime/serve/body_form.h"
+#include "runtime/stream/line_source.h"
 
 namespace reflex::serve {
 namespace {
@@ -33,7 +34,7 @@ Result<std::unique_ptr<Lane>> Lane::create(std::shared_ptr<const abi::CompiledPa
   return lane;
 }
 
-Status Lane::prepare() {
+reflex::Status Lane::prepare() {
   engine::EngineSinks sinks;
   sinks.verdict = [this](abi::Verdict&& verdict) {
     if (policy_) policy_->on_verdict(verdict);
@@ -68,7 +69,7 @@ Status Lane::prepare() {
   return ok_status();
 }
 
-Status Lane::read_inventories() {
+reflex::Status Lane::read_inventories() {
   for (const auto& path : options_.inventories) {
     auto read = engine::load_inventory(path, *pack_->symbols, engine_->topology());
     if (!read.ok()) return read.error();

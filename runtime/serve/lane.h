@@ -62,7 +62,7 @@ class Lane {
   /// After step(), before the next apply().
   void save(StateWriter& out) const;
   /// Into a new lane. Errors: bytes that are no state.
-  Status load(StateReader& in, LoadReport& report);
+  reflex::Status load(StateReader& in, LoadReport& report);
 
   [[nodiscard]] LaneStatus status() const;
   /// By name: what has been evaluated of each source (its queue is not known here).
@@ -83,8 +83,8 @@ class Lane {
     std::unique_ptr<stream::LogDecoder> log;
   };
   Lane(std::shared_ptr<const abi::CompiledPack> pack, const LaneOptions& options, LaneSinks sinks);
-  Status prepare();
-  Status read_inventories();
+  reflex::Status prepare();
+  reflex::Status read_inventories();
   void take_body(const Entry& entry, const BodyView& body);
   void take_feedback(const Entry& entry);
   Source& source_of(std::string_view name);

@@ -19,7 +19,8 @@ void LaneOutput::go_live() {
   std::deque<Outgoing> kept;
   {
     const std::lock_guard lock(mutex_);
-    // What a shadow said before is no verdict of ours: its incidents go on under their next revision.
+    // What a shadow said before is no verdict of ours: its incidents go on under their next
+    // revision.
     if (mode_ == Mode::kCandidate) kept.swap(kept_);
     kept_.clear();
     mode_ = Mode::kLive;

@@ -1,9 +1,8 @@
 // LaneOutput: where the verdicts of one lane go: out, or kept back while it is a candidate.
 //
 // A candidate catches up muted: what it says is kept, and goes out when it becomes live; the store
-// leaves out what was said before. A shadow's verdicts are only looked at: the newest kShadowMax are
-// kept, all are counted.
-// Threads: the lane's thread says, others change and look.
+// leaves out what was said before. A shadow's verdicts are only looked at: the newest kShadowMax
+// are kept, all are counted. Threads: the lane's thread says, others change and look.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,7 @@ void Lane::save(StateWriter& out) const {
   out.end();
 }
 
-Status Lane::load(StateReader& in, LoadReport& report) {
+reflex::Status Lane::load(StateReader& in, LoadReport& report) {
   const Error bad{"the state is damaged or of another form"};
   if (!in.enter("lane")) return bad;
   position_ = in.u64();

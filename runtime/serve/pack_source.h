@@ -1,5 +1,5 @@
-// PackSource: how the daemon gets compiled packs. The app implements it with the compiler, which the
-// daemon does not know.
+// PackSource: how the daemon gets compiled packs. The app implements it with the compiler, which
+// the daemon does not know.
 #pragma once
 
 #include <functional>

@@ -176,7 +176,8 @@ std::vector<std::pair<double, uint64_t>> Publisher::latency() const {
   uint64_t sum = 0;
   for (size_t i = 0; i < latency_.size(); ++i) {
     sum += latency_[i];
-    out.emplace_back(i < kBounds.size() ? kBounds[i] : std::numeric_limits<double>::infinity(), sum);
+    out.emplace_back(i < kBounds.size() ? kBounds[i] : std::numeric_limits<double>::infinity(),
+                     sum);
   }
   return out;
 }

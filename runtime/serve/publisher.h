@@ -1,10 +1,10 @@
 // Publisher: what lanes say -> the store -> subscribers and sinks, each thing once.
 //
-// Contract: lines leave in the order in which they were pushed. What the store already has (a replay
-// after a crash, the catch-up of a reload) is not told again. A store that cannot be written (full
-// disk) is tried again each second; meanwhile the queue fills, push() blocks, the lane stands still,
-// the journal fills, and input is refused: nothing is lost.
-// Bound: kQueueMax lines. Threads: push from lanes, the rest from any.
+// Contract: lines leave in the order in which they were pushed. What the store already has (a
+// replay after a crash, the catch-up of a reload) is not told again. A store that cannot be written
+// (full disk) is tried again each second; meanwhile the queue fills, push() blocks, the lane stands
+// still, the journal fills, and input is refused: nothing is lost. Bound: kQueueMax lines. Threads:
+// push from lanes, the rest from any.
 #pragma once
 
 #include <array>

@@ -32,8 +32,8 @@ Result<std::shared_ptr<RunningSet>> make_running(const RunningParts& parts, Load
   auto running = std::make_shared<RunningSet>();
   running->set = std::move(set);
   running->output = std::make_unique<LaneOutput>(parts.publisher, mode);
-  auto lane = Lane::create(running->set.pack, running->set.lane,
-                           sinks_of(running.get(), parts.replay_end));
+  auto lane =
+      Lane::create(running->set.pack, running->set.lane, sinks_of(running.get(), parts.replay_end));
   if (!lane.ok()) return lane.error();
   if (state.empty()) {
     lane.value()->start_at(position);

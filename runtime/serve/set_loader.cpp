@@ -72,9 +72,10 @@ std::variant<LoadedSet, LoadFailure> SetLoader::compile(const std::vector<std::s
   return set;
 }
 
-Status SetLoader::complete(LoadedSet& set) const {
+reflex::Status SetLoader::complete(LoadedSet& set) const {
   set.identity = set.pack->set_sha256;
-  set.lane.engine.threads = static_cast<unsigned>(std::max<int64_t>(1, config_.main.number("threads")));
+  set.lane.engine.threads =
+      static_cast<unsigned>(std::max<int64_t>(1, config_.main.number("threads")));
   if (const auto& model = config_.main.text("packs.model"); !model.empty()) {
     auto loaded = learn::load_model(model, *set.pack);
     if (!loaded.ok()) return loaded.error();
@@ -96,7 +97,8 @@ Status SetLoader::complete(LoadedSet& set) const {
   for (const auto& path : set.lane.inventories) set.identity += "|" + mark_of(path);
   for (const auto& source : config_.sources) {
     const auto zone = parse_rfc3339("1970-01-02T00:00:00" + source.text("tz"));
-    if (!zone) return Error{fmt::format("tz of a source: '{}' is not like +01:00", source.text("tz"))};
+    if (!zone)
+      return Error{fmt::format("tz of a source: '{}' is not like +01:00", source.text("tz"))};
     const auto& name = source.text("name").empty() ? source.text("path") : source.text("name");
     set.lane.utc_offsets_ns[name] = kNsPerDay - zone->ns;
   }
@@ -111,8 +113,9 @@ std::variant<LoadedSet, LoadFailure> SetLoader::load() {
   if (set == nullptr) return loaded;
   const std::string& wanted = names.value().sha256;
   if (!wanted.empty() && set->pack->set_sha256 != wanted) {
-    return LoadFailure{{}, fmt::format("the manifest wants set {}, the files are {}", wanted,
-                                       set->pack->set_sha256)};
+    return LoadFailure{
+        {},
+        fmt::format("the manifest wants set {}, the files are {}", wanted, set->pack->set_sha256)};
   }
   configured_ = set->identity;
   const auto replaced = read_file(folder("promoted.of"));
@@ -129,12 +132,13 @@ std::variant<LoadedSet, LoadFailure> SetLoader::load_paths(const std::vector<std
 
 std::variant<LoadedSet, LoadFailure> SetLoader::load_copy() {
   std::error_code none;
-  if (!fs::exists(folder("active"), none)) return LoadFailure{{}, "there is no copy of an older set"};
+  if (!fs::exists(folder("active"), none))
+    return LoadFailure{{}, "there is no copy of an older set"};
   return compile({folder("active")}, {folder("active")});
 }
 
 /// Written beside and renamed: a crash leaves the old copy, the new one, or none, but no mixture.
-Status SetLoader::write_copy(const LoadedSet& set, const std::string& target) const {
+reflex::Status SetLoader::write_copy(const LoadedSet& set, const std::string& target) const {
   const std::string part = target + ".part";
   std::error_code error;
   fs::remove_all(part, error);
@@ -152,9 +156,11 @@ Status SetLoader::write_copy(const LoadedSet& set, const std::string& target) co
   return ok_status();
 }
 
-Status SetLoader::keep_copy(const LoadedSet& set) { return write_copy(set, folder("active")); }
+reflex::Status SetLoader::keep_copy(const LoadedSet& set) {
+  return write_copy(set, folder("active"));
+}
 
-Status SetLoader::keep_promoted(const LoadedSet& set) {
+reflex::Status SetLoader::keep_promoted(const LoadedSet& set) {
   if (auto status = write_copy(set, folder("promoted")); !status.ok()) return status;
   std::ofstream out(folder("promoted.of"), std::ios::binary);
   out << configured_;

@@ -34,7 +34,8 @@ struct LoadFailure {
 
 class SetLoader {
  public:
-  SetLoader(const Config& config, PackSource source) : config_(config), source_(std::move(source)) {}
+  SetLoader(const Config& config, PackSource source)
+      : config_(config), source_(std::move(source)) {}
 
   /// The set that should be live.
   std::variant<LoadedSet, LoadFailure> load();
@@ -44,9 +45,9 @@ class SetLoader {
   std::variant<LoadedSet, LoadFailure> load_copy();
 
   /// `set` has become live.
-  Status keep_copy(const LoadedSet& set);
+  reflex::Status keep_copy(const LoadedSet& set);
   /// `set`, which was compiled from its copy, stays in place of the configured packs.
-  Status keep_promoted(const LoadedSet& set);
+  reflex::Status keep_promoted(const LoadedSet& set);
   /// When the manifest was changed last; 0: there is none.
   [[nodiscard]] int64_t manifest_changed_ns() const;
 
@@ -58,8 +59,8 @@ class SetLoader {
   Result<Named> named() const;
   std::variant<LoadedSet, LoadFailure> compile(const std::vector<std::string>& packs,
                                                const std::vector<std::string>& profiles);
-  Status complete(LoadedSet& set) const;
-  Status write_copy(const LoadedSet& set, const std::string& folder) const;
+  reflex::Status complete(LoadedSet& set) const;
+  reflex::Status write_copy(const LoadedSet& set, const std::string& folder) const;
   [[nodiscard]] std::string folder(const char* name) const;
 
   const Config& config_;

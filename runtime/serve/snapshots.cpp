@@ -18,7 +18,7 @@ constexpr std::string_view kSuffix = ".snapshot";
 constexpr size_t kKept = 2;  // Why 2: when the newest turns out damaged there is one before it
 }  // namespace
 
-Status Snapshots::prepare() {
+reflex::Status Snapshots::prepare() {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) return Error{fmt::format("{}: {}", folder_, error.message())};
@@ -42,7 +42,7 @@ std::vector<uint64_t> Snapshots::positions() const {
   return all;
 }
 
-Status Snapshots::write(const CapturedState& state, int64_t wall_ns) {
+reflex::Status Snapshots::write(const CapturedState& state, int64_t wall_ns) {
   engine::SnapshotHeader header;
   header.set_sha256 = state.set_sha256;
   header.packs = state.packs;
@@ -79,8 +79,8 @@ std::optional<engine::Snapshot> Snapshots::before(uint64_t limit, uint64_t journ
       continue;
     }
     if (position < journal_begin) {
-      found.push_back(fmt::format("snapshot: {} is older than the journal (passed over)",
-                                  path_of(position)));
+      found.push_back(
+          fmt::format("snapshot: {} is older than the journal (passed over)", path_of(position)));
       continue;
     }
     return std::move(snapshot).value();
@@ -89,9 +89,12 @@ std::optional<engine::Snapshot> Snapshots::before(uint64_t limit, uint64_t journ
 }
 
 std::optional<uint64_t> Snapshots::oldest_position() const {
-  const auto all = positions();
-  if (all.size() < kKept) return std::nullopt;
-  return all[kKept - 1];
+  size_t good = 0;
+  for (const uint64_t position : positions()) {
+    good += engine::read_snapshot_header(path_of(position)).ok();
+    if (good == kKept) return position;
+  }
+  return std::nullopt;
 }
 
 }  // namespace reflex::serve

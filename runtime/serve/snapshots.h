@@ -19,9 +19,9 @@ class Snapshots {
  public:
   explicit Snapshots(std::string folder) : folder_(std::move(folder)) {}
 
-  Status prepare();
+  reflex::Status prepare();
   /// Writes one and removes those beyond the newest two.
-  Status write(const CapturedState& state, int64_t wall_ns);
+  reflex::Status write(const CapturedState& state, int64_t wall_ns);
   /// The newest one that can be read and is not before `journal_begin`; `found` gets a line for
   /// each that cannot.
   std::optional<engine::Snapshot> newest(uint64_t journal_begin, std::vector<std::string>& found);

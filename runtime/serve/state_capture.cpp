@@ -52,8 +52,8 @@ Result<std::string> read_all(int fd) {
   if (::fstat(fd, &info) != 0) return Error{std::strerror(errno)};
   std::string bytes(static_cast<size_t>(info.st_size), '\0');
   for (size_t done = 0; done < bytes.size();) {
-    const ssize_t got = ::pread(fd, bytes.data() + done, bytes.size() - done,
-                                static_cast<off_t>(done));
+    const ssize_t got =
+        ::pread(fd, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return Error{"the state could not be read back"};
     done += static_cast<size_t>(got);

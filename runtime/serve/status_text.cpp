@@ -29,17 +29,17 @@ std::string status_text(const Status& status) {
   if (status.shadow) out += "shadow: " + lane_text(*status.shadow) + "\n";
   out += fmt::format("journal: {} bytes, positions {} to {}\n", status.journal_bytes,
                      status.journal_begin, status.journal_end);
-  out += fmt::format("snapshot: {}{}{}\n", instant(status.last_snapshot_wall_ns),
-                     status.last_snapshot_error.empty() ? "" : ", then failed: ",
-                     status.last_snapshot_error);
+  out += fmt::format(
+      "snapshot: {}{}{}\n", instant(status.last_snapshot_wall_ns),
+      status.last_snapshot_error.empty() ? "" : ", then failed: ", status.last_snapshot_error);
   out += fmt::format("reloads: {} good, {} failed, the last one {}\n", status.reloads_ok,
                      status.reloads_failed, status.last_reload_ok ? "good" : "failed");
   for (const auto& source : status.sources) {
-    out += fmt::format("source {}: {} bodies, {} lines, {} bytes, newest event {}, lag {:.1f} s, {} "
-                       "bytes waiting{}\n",
-                       source.name, source.bodies, source.lines, source.bytes,
-                       instant(source.newest_ns), source.lag_s, source.queue_bytes,
-                       source.idle ? ", idle" : "");
+    out += fmt::format(
+        "source {}: {} bodies, {} lines, {} bytes, newest event {}, lag {:.1f} s, {} "
+        "bytes waiting{}\n",
+        source.name, source.bodies, source.lines, source.bytes, instant(source.newest_ns),
+        source.lag_s, source.queue_bytes, source.idle ? ", idle" : "");
   }
   for (const auto& sink : status.sinks) {
     out += fmt::format("sink {}: {} delivered, {} waiting, {} failed attempts{}{}\n", sink.name,

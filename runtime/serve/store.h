@@ -172,14 +172,14 @@ class Store {
   /// The id is made here when it is empty.
   Result<std::string> add_suppression(const StoredSuppression& suppression);
   /// Error when there is none of this id, or it was lifted before.
-  Status lift_suppression(const std::string& id, int64_t wall_ns);
+  reflex::Status lift_suppression(const std::string& id, int64_t wall_ns);
   Result<RetentionReport> apply(const Retention& retention);
 
   // ---- reading
   Result<VerdictPage> verdicts(const VerdictFilter& filter);
   Result<std::optional<StoredVerdict>> verdict(const std::string& id);
   /// Calls `take` for each in order of sequence until it says false; memory: one page.
-  Status each_verdict(const VerdictFilter& filter,
+  reflex::Status each_verdict(const VerdictFilter& filter,
                       const std::function<bool(const StoredVerdict&)>& take);
   /// Newest first. `open_only`: without a final revision.
   Result<std::vector<StoredIncident>> incidents(bool open_only, unsigned limit);

@@ -20,7 +20,7 @@ class FileDelivery final : public Delivery {
     if (fd_ >= 0) ::close(fd_);
   }
 
-  Status begin(const SinkCursor& cursor) override {
+  reflex::Status begin(const SinkCursor& cursor) override {
     if (fd_ < 0) fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     struct stat info {};
     if (fd_ < 0 || ::fstat(fd_, &info) != 0) return failed();
@@ -35,14 +35,14 @@ class FileDelivery final : public Delivery {
     return ok_status();
   }
 
-  Status deliver(const SinkBatch& batch, SinkCursor& cursor) override {
+  reflex::Status deliver(const SinkBatch& batch, SinkCursor& cursor) override {
     std::string text;
     for (const auto& verdict : batch.verdicts) text += verdict.json + "\n";
     for (const auto& alert : batch.alerts) text += alert.json + "\n";
     size_t done = 0;
     while (done < text.size()) {
-      const ssize_t wrote = ::pwrite(fd_, text.data() + done, text.size() - done,
-                                     static_cast<off_t>(offset_ + done));
+      const ssize_t wrote =
+          ::pwrite(fd_, text.data() + done, text.size() - done, static_cast<off_t>(offset_ + done));
       if (wrote < 0 && errno == EINTR) continue;
       if (wrote <= 0) return undo();
       done += static_cast<size_t>(wrote);
@@ -54,8 +54,10 @@ class FileDelivery final : public Delivery {
   }
 
  private:
-  Status failed() const { return Error{fmt::format("{}: {}", path_, std::strerror(errno))}; }
-  Status undo() {
+  reflex::Status failed() const {
+    return Error{fmt::format("{}: {}", path_, std::strerror(errno))};
+  }
+  reflex::Status undo() {
     auto status = failed();
     (void)!::ftruncate(fd_, static_cast<off_t>(offset_));
     return status;

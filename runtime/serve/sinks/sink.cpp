@@ -53,7 +53,7 @@ void Sink::work() {
       if (stopping_) return;
     }
     bool any = false;
-    Status status = ok_status();
+    reflex::Status status = ok_status();
     if (!begun) {
       auto stored = store_.cursor(options_.name);
       if (!stored.ok()) {
@@ -82,7 +82,7 @@ void Sink::work() {
   }
 }
 
-Status Sink::deliver_next(bool& any) {
+reflex::Status Sink::deliver_next(bool& any) {
   SinkBatch batch;
   SinkCursor next = cursor_;
   if (options_.verdicts) {

@@ -32,13 +32,13 @@ class Delivery {
  public:
   virtual ~Delivery() = default;
   /// Brings its side to what the cursor says, before the first delivery.
-  virtual Status begin(const SinkCursor& cursor) {
+  virtual reflex::Status begin(const SinkCursor& cursor) {
     (void)cursor;
     return ok_status();
   }
   /// Delivers all of it, or nothing that counts. `cursor` already stands behind the batch; a sink
   /// may note what it needs in it.
-  virtual Status deliver(const SinkBatch& batch, SinkCursor& cursor) = 0;
+  virtual reflex::Status deliver(const SinkBatch& batch, SinkCursor& cursor) = 0;
 };
 
 struct SinkOptions {
@@ -62,7 +62,7 @@ class Sink {
 
  private:
   void work();
-  Status deliver_next(bool& any);
+  reflex::Status deliver_next(bool& any);
   void wait(std::chrono::milliseconds time);
 
   Store& store_;

@@ -20,7 +20,7 @@ Json parse(const std::string& text) {
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 
-Status post(const WebOptions& options, const std::string& type, const Json& body) {
+reflex::Status post(const WebOptions& options, const std::string& type, const Json& body) {
   HttpRequestText request;
   request.url = options.url;
   request.token = options.token;
@@ -31,23 +31,22 @@ Status post(const WebOptions& options, const std::string& type, const Json& body
   if (!answer.ok()) return answer.error();
   const int status = answer.value().status;
   if (status >= 200 && status < 300) return ok_status();
-  return Error{fmt::format("{} answered {}: {}", options.url, status,
-                           answer.value().body.substr(0, 200))};
+  return Error{
+      fmt::format("{} answered {}: {}", options.url, status, answer.value().body.substr(0, 200))};
 }
 
 class Webhook final : public Delivery {
  public:
   explicit Webhook(WebOptions options) : options_(std::move(options)) {}
-  Status deliver(const SinkBatch& batch, SinkCursor&) override {
+  reflex::Status deliver(const SinkBatch& batch, SinkCursor&) override {
     Json events = Json::array();
     for (const auto& verdict : batch.verdicts) {
-      events.push_back(event("io.reflex.verdict.v1", verdict.id, verdict.incident, verdict.ts_ns,
-                             verdict.json));
+      events.push_back(
+          event("io.reflex.verdict.v1", verdict.id, verdict.incident, verdict.ts_ns, verdict.json));
     }
     for (const auto& alert : batch.alerts) {
-      events.push_back(event("io.reflex." + alert.type + ".v1",
-                             fmt::format("a-{}", alert.sequence), alert.incident, alert.ts_ns,
-                             alert.json));
+      events.push_back(event("io.reflex." + alert.type + ".v1", fmt::format("a-{}", alert.sequence),
+                             alert.incident, alert.ts_ns, alert.json));
     }
     return post(options_, "application/cloudevents-batch+json", events);
   }
@@ -75,7 +74,7 @@ class Alertmanager final : public Delivery {
       options_.url += "/api/v2/alerts";
     }
   }
-  Status deliver(const SinkBatch& batch, SinkCursor&) override {
+  reflex::Status deliver(const SinkBatch& batch, SinkCursor&) override {
     Json alerts = Json::array();
     for (const auto& line : batch.alerts) {
       if (line.type == "alert") alerts.push_back(alert(parse(line.json), line.ts_ns));

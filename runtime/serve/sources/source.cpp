@@ -57,7 +57,8 @@ Result<std::unique_ptr<Source>> make_source(const ConfigTable& table, Ingest& in
   }
   const std::string& form = table.text("form");
   if (form != "log" && form != "events") {
-    return Error{fmt::format("source {}: form = '{}' is neither log nor events", options.name, form)};
+    return Error{
+        fmt::format("source {}: form = '{}' is neither log nor events", options.name, form)};
   }
   options.events = form == "events";
   options.from_end = table.text("from") == "end";

@@ -1,10 +1,11 @@
-// Tail: a file that grows, over rotation by rename (the old file is read to its end, then the new one
-// from its beginning), rotation by copytruncate, and truncation (from the beginning again).
+// Tail: a file that grows, over rotation by rename (the old file is read to its end, then the new
+// one from its beginning), rotation by copytruncate, and truncation (from the beginning again).
 //
 // Cursor: "DEVICE:INODE:OFFSET:CHECK" of the last whole line that was accepted; CHECK is a checksum
 // of the file's first bytes, so that a new file with the inode of an old one is not taken for it. A
 // last line without its newline is kept back until the rest comes.
-// Limit: copytruncate loses what is written between its copy and its truncation; that is its nature.
+// Limit: copytruncate loses what is written between its copy and its truncation; that is its
+// nature.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -128,8 +129,8 @@ class Tail final : public Source {
   bool read_some() {
     const size_t have = part_.size();
     part_.resize(have + kChunkBytes);
-    const ssize_t got = ::pread(fd_, part_.data() + have, kChunkBytes,
-                                static_cast<off_t>(at_.offset + have));
+    const ssize_t got =
+        ::pread(fd_, part_.data() + have, kChunkBytes, static_cast<off_t>(at_.offset + have));
     part_.resize(have + static_cast<size_t>(std::max<ssize_t>(got, 0)));
     if (got < 0) say(std::strerror(errno));
     if (got <= 0) return false;

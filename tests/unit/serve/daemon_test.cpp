@@ -33,9 +33,8 @@ std::vector<std::string> bodies_of(int jobs) {
 }
 
 bool has_line(const std::vector<std::string>& lines, const std::string& part) {
-  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-    return line.find(part) != std::string::npos;
-  });
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
 }
 
 TEST(Daemon, GivesVerdictsAndAnswersForEachBody) {

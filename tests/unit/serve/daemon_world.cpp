@@ -126,27 +126,23 @@ std::string hang_of(int job, int second, int nodes) {
   const auto ts = [&](int offset) { return (1'700'000'000LL + second) * 1000 + offset; };
   std::string list;
   for (int i = 0; i < nodes; ++i) list += fmt::format("{}\"j{}n{}\"", i ? "," : "", job, i);
-  std::string out = fmt::format(
-      R"({{"ts":{},"kind":"job.start","job":"j{}","nodes":[{}]}})"
-      "\n",
-      ts(0), job, list);
+  std::string out = fmt::format(R"({{"ts":{},"kind":"job.start","job":"j{}","nodes":[{}]}})"
+                                "\n",
+                                ts(0), job, list);
   for (int i = 0; i < 4; ++i) {
-    out += fmt::format(
-        R"({{"ts":{},"kind":"net.drop","node":"j{}n{}","value":{}}})"
-        "\n",
-        ts(100 + i), job, i % 2 == 0 ? 0 : 1 % nodes, i);
+    out += fmt::format(R"({{"ts":{},"kind":"net.drop","node":"j{}n{}","value":{}}})"
+                       "\n",
+                       ts(100 + i), job, i % 2 == 0 ? 0 : 1 % nodes, i);
   }
   if (job % 2 == 0) {
-    out += fmt::format(
-        R"({{"ts":{},"kind":"gpu.xid","node":"j{}n0","code":79}})"
-        "\n",
-        ts(200), job);
+    out += fmt::format(R"({{"ts":{},"kind":"gpu.xid","node":"j{}n0","code":79}})"
+                       "\n",
+                       ts(200), job);
   } else {
     for (int i = 0; i < 3; ++i) {
-      out += fmt::format(
-          R"({{"ts":{},"kind":"net.drop","node":"j{}n1","value":9}})"
-          "\n",
-          ts(210 + i), job);
+      out += fmt::format(R"({{"ts":{},"kind":"net.drop","node":"j{}n1","value":9}})"
+                         "\n",
+                         ts(210 + i), job);
     }
   }
   out += fmt::format(
@@ -157,10 +153,9 @@ std::string hang_of(int job, int second, int nodes) {
 }
 
 std::string later(int second) {
-  return fmt::format(
-      R"({{"ts":{},"kind":"net.drop","node":"far","value":1}})"
-      "\n",
-      (1'700'000'000LL + second) * 1000);
+  return fmt::format(R"({{"ts":{},"kind":"net.drop","node":"far","value":1}})"
+                     "\n",
+                     (1'700'000'000LL + second) * 1000);
 }
 
 }  // namespace reflex::serve

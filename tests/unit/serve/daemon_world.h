@@ -31,7 +31,7 @@ class DaemonWorld {
   void settle();
   /// "incident/revision/answer" of each stored verdict, in the order of the store.
   std::vector<std::string> verdicts();
-  std::vector<std::string> said;  // by the daemon
+  std::vector<std::string> said;                           // by the daemon
   std::vector<std::pair<std::string, std::string>> flags;  // more of the configuration
   std::shared_ptr<Disk> disk;
   [[nodiscard]] const std::string& folder() const { return folder_.path(); }
