@@ -45,7 +45,12 @@ void save_names(StateWriter& writer, const CompiledPack& pack) {
   save_list(writer, pack.signals);
   save_list(writer, pack.features);
   save_list(writer, pack.causes);
-  save_list(writer, pack.classes);
+  if (pack.classes.empty()) {  // packs made by hand: all is the fallback
+    writer.u64(1);
+    writer.text("");
+  } else {
+    save_list(writer, pack.classes);
+  }
   save_list(writer, pack.kinds);
   save_list(writer, pack.incidents);
   save_list(writer, pack.adaptives);
@@ -64,6 +69,7 @@ bool LoadNames::load(StateReader& reader, const CompiledPack& pack) {
   features_ = load_list(reader, pack.features, kWas);
   causes_ = load_list(reader, pack.causes, kNoWas);
   classes_ = load_list(reader, pack.classes, kNoWas, &old_classes_);
+  if (pack.classes.empty() && classes_.size() == 1) classes_ = {0};
   kinds_ = load_list(reader, pack.kinds, kNoWas);
   incidents_ = load_list(reader, pack.incidents, kNoWas);
   for (const ClassPlan& plan : pack.classes) class_names_.push_back(plan.name);
@@ -102,6 +108,13 @@ uint32_t LoadNames::look(StateReader& r, const std::vector<uint32_t>& ids) {
   return kGone;
 }
 
+uint32_t LoadNames::old_class(StateReader& r) const {
+  const uint64_t number = r.u64();
+  if (number < old_classes_.size()) return static_cast<uint32_t>(number);
+  r.fail();
+  return kGone;
+}
+
 void LoadNames::rename_classes(const std::vector<std::pair<uint32_t, ClassId>>& nodes) {
   std::map<uint32_t, uint32_t> now;  // by old class; kGone: several
   for (const auto& [old, hw_class] : nodes) {
@@ -109,7 +122,7 @@ void LoadNames::rename_classes(const std::vector<std::pair<uint32_t, ClassId>>& 
     if (!added && it->second != hw_class) it->second = kGone;
   }
   for (const auto& [old, hw_class] : now) {
-    if (classes_[old] != kGone || hw_class == kGone) continue;
+    if (old >= classes_.size() || classes_[old] != kGone || hw_class == kGone) continue;
     const std::string& name = class_names_[hw_class];
     const bool is_new = std::find(old_classes_.begin(), old_classes_.end(), name) == old_classes_.end();
     const bool taken = std::find(classes_.begin(), classes_.end(), hw_class) != classes_.end();

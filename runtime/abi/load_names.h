@@ -41,13 +41,16 @@ class LoadNames {
   [[nodiscard]] uint32_t adaptive(StateReader& r) const { return look(r, adaptives_); }
   [[nodiscard]] uint32_t incident(StateReader& r) const { return look(r, incidents_); }
   /// The number of a class as it stands in the state, for rename_classes().
-  [[nodiscard]] uint32_t old_class(StateReader& r) const {
-    return static_cast<uint32_t>(r.bounded(old_classes_.size() - 1));
+  [[nodiscard]] uint32_t old_class(StateReader& r) const;
+  [[nodiscard]] uint32_t class_of(uint32_t old) const {
+    return old < classes_.size() ? classes_[old] : kGone;
   }
   /// Numbers of a list of the state that has an entry for each of its signals, in order.
   [[nodiscard]] const std::vector<uint32_t>& signals() const { return signals_; }
   [[nodiscard]] const std::vector<uint32_t>& adaptives() const { return adaptives_; }
   [[nodiscard]] const std::vector<uint32_t>& classes() const { return classes_; }
+  [[nodiscard]] const std::vector<uint32_t>& causes() const { return causes_; }
+  [[nodiscard]] const std::vector<uint32_t>& kinds() const { return kinds_; }
 
   /// (number in the state, class of this set) of each node: a class that is gone was renamed when
   /// all of its nodes are of one class that is new.

@@ -36,7 +36,7 @@ double firing_nodes(double nodes, double mean, double shape) {
   return nodes * (1 - std::pow(1 + mean / shape, -shape));
 }
 
-double hours_of(int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerHour); }
+double to_hours(int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kNsPerHour); }
 
 int64_t epoch_at(int64_t ts_ns) {
   const int64_t q = ts_ns / kEpochNs;
@@ -50,6 +50,7 @@ BenignRates::BenignRates(std::shared_ptr<const abi::CompiledPack> pack, const Ra
   for (const abi::SignalPlan& s : pack_->signals) {
     by_node_key_.push_back(pack_->entity_kinds[s.entity_kind].keys.front() == "node" ? 1 : 0);
   }
+  signal_since_.assign(pack_->signals.size(), INT64_MIN);
   fleet_.sums.resize(pack_->signals.size());
   classes_.resize(std::max<size_t>(pack_->classes.size(), 1));
   for (Cohort& c : classes_) c.sums.resize(pack_->signals.size());
@@ -137,7 +138,7 @@ void BenignRates::add(const abi::Firing& firing) {
   if (own.last_ns == kNoTimeNs || firing.ts_ns - own.last_ns > holds) {
     w.sums.onsets = 1;
   } else {
-    w.sums.active_hours = hours_of(std::max<int64_t>(firing.ts_ns - own.last_ns, 0));
+    w.sums.active_hours = to_hours(std::max<int64_t>(firing.ts_ns - own.last_ns, 0));
   }
   own.last_ns = std::max(own.last_ns, firing.ts_ns);
   const int64_t epoch = epoch_at(firing.ts_ns);
@@ -231,9 +232,11 @@ void BenignRates::end_day(uint32_t cohort) {
     const Day day = c.days[s];
     c.days[s] = {};
     if (!settled || !by_node_key_[s]) continue;
+    const double hours = hours_of(c, s);
+    if (hours < nodes * static_cast<double>(kHabitEpochsMin) * 0.8) continue;
     double onsets = 0;
     for (const double q : day.quarters) onsets += q;
-    const double usual = nodes * kEpochsADay * (c.sums[s].onsets + kEventPrior) / c.node_hours;
+    const double usual = nodes * kEpochsADay * (c.sums[s].onsets + kEventPrior) / hours;
     const double factor = (onsets + kEventPrior) / (usual + kEventPrior);
     const bool rise = factor >= kShiftFactorMin;
     if (!rise && factor * kShiftFactorMin > 1) continue;
@@ -248,7 +251,7 @@ void BenignRates::end_day(uint32_t cohort) {
       continue;
     }
     const double usual_firings =
-        nodes * kEpochsADay * (c.sums[s].firings + kEventPrior) / c.node_hours;
+        nodes * kEpochsADay * (c.sums[s].firings + kEventPrior) / hours;
     scale(cohort, s, factor, (day.firings + kEventPrior) / (usual_firings + kEventPrior));
     if (shifts_.size() < kShiftsMax) {
       shifts_.push_back({c.hw_class, pack_->signals[s].name, epoch_ * kEpochNs, factor});
@@ -297,32 +300,44 @@ void BenignRates::advance(int64_t now_ns) {
 }
 
 // Exposure of the node's own counts: they are `delay` old, and fade.
-double BenignRates::node_hours(const Node& node) const {
+double BenignRates::node_hours(const Node& node, abi::SignalId signal) const {
   if (node.since_epoch == INT64_MIN || epoch_ == INT64_MIN) return 0;
-  const double age = static_cast<double>(epoch_ - node.since_epoch) - hours_of(options_.delay_ns);
+  const int64_t since = std::max(node.since_epoch, signal_since_[signal]);
+  const double age = static_cast<double>(epoch_ - since) - to_hours(options_.delay_ns);
   if (age <= 0) return 0;
   const double h = options_.node_half_life_hours;
   return h / M_LN2 * (1 - std::exp2(-age / h));
 }
 
+double BenignRates::hours_of(const Cohort& level, abi::SignalId signal) const {
+  if (signal_since_[signal] == INT64_MIN) return level.node_hours;
+  const double age =
+      static_cast<double>(epoch_ - signal_since_[signal]) - to_hours(options_.delay_ns);
+  if (age <= 0) return 0;
+  const double h = options_.class_half_life_hours;
+  return std::min(level.node_hours, level.nodes * h / M_LN2 * (1 - std::exp2(-age / h)));
+}
+
 abi::BenignRate BenignRates::benign(abi::SignalId signal, SymbolId node) const {
   abi::BenignRate out;
-  if (!by_node_key_[signal] || fleet_.node_hours <= 0) return out;
+  if (!by_node_key_[signal]) return out;
+  double hours = hours_of(fleet_, signal);
+  if (hours <= 0) return out;
   using From = abi::TableOrigin::From;
   const Sums& all = fleet_.sums[signal];
-  double hours = fleet_.node_hours;
   double firings = (all.firings + kEventPrior) / (hours + kFleetPriorHours);
   double onsets = (all.onsets + kEventPrior) / (hours + kFleetPriorHours);
   double mean = all.onsets > 0 ? all.active_hours / all.onsets : 0;
   out.from = From::kFleet;
   const auto narrow = [&](const Cohort& c, double prior_hours, From from) {
     const Sums& s = c.sums[signal];
-    firings = (s.firings + prior_hours * firings) / (c.node_hours + prior_hours);
-    onsets = (s.onsets + prior_hours * onsets) / (c.node_hours + prior_hours);
+    const double seen = hours_of(c, signal);
+    firings = (s.firings + prior_hours * firings) / (seen + prior_hours);
+    onsets = (s.onsets + prior_hours * onsets) / (seen + prior_hours);
     mean = (s.active_hours + mean) / (s.onsets + 1);
-    if (c.node_hours > prior_hours) {
+    if (seen > prior_hours) {
       out.from = from;
-      hours = c.node_hours;
+      hours = seen;
     }
   };
   const Node* n = find(node);
@@ -332,7 +347,7 @@ abi::BenignRate BenignRates::benign(abi::SignalId signal, SymbolId node) const {
   }
   out.shape = kNodeShape;
   if (n && options_.by_node) {
-    const double own_hours = node_hours(*n);
+    const double own_hours = node_hours(*n, signal);
     Sums own;
     for (const auto& o : n->own) {
       if (o.signal != signal || o.epoch == INT64_MIN) continue;

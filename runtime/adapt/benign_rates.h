@@ -10,7 +10,8 @@
 // Regime change: when a cohort as a whole fires at least twice (or half) as often as its habit for a
 // day, through the day and on as many nodes as that rate makes one expect, its habit and those of its
 // nodes are scaled at once and the shift is remembered. One node alone moves nothing.
-// Signals of other entities than nodes have no rates: benign() says node_hours = 0.
+// Signals of other entities than nodes have no rates: benign() says node_hours = 0. A signal that came
+// with a later pack set (load()) is measured from then on: hours before it say nothing of it.
 // Time: event time. advance() must be called with growing times; counts take effect at whole epochs
 // (kEpochNs), so that results do not depend on how calls are batched.
 // Cost: add() O(1); benign() O(1); advance() O(what became due + cohorts x signals) per epoch.
@@ -21,6 +22,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,6 +31,7 @@
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
+#include "runtime/abi/load_names.h"
 #include "runtime/abi/table.h"
 #include "runtime/adapt/shift.h"
 #include "runtime/base/time.h"
@@ -72,6 +75,11 @@ class BenignRates {
   [[nodiscard]] const std::vector<Shift>& shifts() const { return shifts_; }
   /// "class hw.h100, driver 570.86": for explanations.
   [[nodiscard]] std::string cohort_text(SymbolId node) const;
+
+  void save(StateWriter& writer) const;
+  /// Signals by name, but for those that names.is_reset(); `class_of` as in NodeHistory.
+  void load(StateReader& reader, const abi::LoadNames& names,
+            const std::function<abi::ClassId(SymbolId)>& class_of);
 
  private:
   struct Sums {
@@ -117,6 +125,13 @@ class BenignRates {
     Sums sums;
   };
 
+  void save(StateWriter& writer, const Cohort& cohort) const;
+  void load(StateReader& reader, const abi::LoadNames& names, Cohort& cohort) const;
+  void load_cohorts(StateReader& reader, const abi::LoadNames& names);
+  SymbolId load_node(StateReader& reader, const abi::LoadNames& names);
+  void load_waiting(StateReader& reader, const abi::LoadNames& names);
+  void rebind(const std::vector<SymbolId>& by_name,
+              const std::function<abi::ClassId(SymbolId)>& class_of);
   Node& node_of(SymbolId node);
   [[nodiscard]] const Node* find(SymbolId node) const;
   uint32_t cohort_of(abi::ClassId hw_class, SymbolId value);
@@ -127,12 +142,15 @@ class BenignRates {
   void scale(uint32_t cohort, abi::SignalId signal, double onsets, double firings);
   void apply(const Waiting& w);
   static Node::Own& own_of(Node& node, abi::SignalId signal);
-  [[nodiscard]] double node_hours(const Node& node) const;
+  [[nodiscard]] double node_hours(const Node& node, abi::SignalId signal) const;
+  /// Node-hours of a level that a signal was there for.
+  [[nodiscard]] double hours_of(const Cohort& level, abi::SignalId signal) const;
   [[nodiscard]] static double fade(double half_life_hours, double hours);
 
   std::shared_ptr<const abi::CompiledPack> pack_;
   RateOptions options_;
   std::vector<uint8_t> by_node_key_;  // [signal]
+  std::vector<int64_t> signal_since_;  // [signal] epoch; INT64_MIN: from the beginning
   std::vector<std::unique_ptr<Node>> nodes_;  // [SymbolId]
   std::vector<Cohort> cohorts_;
   std::map<std::pair<abi::ClassId, SymbolId>, uint32_t> cohort_ids_;

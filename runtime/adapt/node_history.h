@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/load_names.h"
 
 namespace reflex::adapt {
 
@@ -67,6 +69,12 @@ class NodeHistory {
   /// `repaired_ns`: the last repair at or before `at_ns`, or kNoTimeNs.
   [[nodiscard]] Hazard hazard(SymbolId node, int64_t repaired_ns, int64_t at_ns) const;
 
+  void save(StateWriter& writer) const;
+  /// Faults whose cause is gone stay, as faults of an unknown kind. `class_of` tells the class of a
+  /// node when the pack set has changed.
+  void load(StateReader& reader, const abi::LoadNames& names,
+            const std::function<abi::ClassId(SymbolId)>& class_of);
+
  private:
   struct Entry {
     int64_t ts_ns = 0;
@@ -85,7 +93,11 @@ class NodeHistory {
     int64_t ts_ns = kNoTimeNs;
     void add(double x, int64_t at_ns, int64_t half_life_ns);
     [[nodiscard]] double at(int64_t at_ns, int64_t half_life_ns) const;
+    void save(StateWriter& writer) const;
+    void load(StateReader& reader);
   };
+  static void save(StateWriter& writer, const Entry& entry);
+  [[nodiscard]] static Entry load_entry(StateReader& reader, const abi::LoadNames& names);
 
   void add(SymbolId node, const Entry& entry);
   [[nodiscard]] int64_t half_life(abi::CauseId cause) const;

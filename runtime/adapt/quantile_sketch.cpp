@@ -100,4 +100,29 @@ double QuantileSketch::distance(const QuantileSketch& a, const QuantileSketch& b
   return largest;
 }
 
+void QuantileSketch::save(StateWriter& writer) const {
+  writer.u64(counts_.size());
+  int before = 0;
+  for (const auto& [bucket, count] : counts_) {
+    writer.i64(bucket - before);
+    writer.u64(count);
+    before = bucket;
+  }
+}
+
+void QuantileSketch::load(StateReader& reader) {
+  counts_.clear();
+  total_ = 0;
+  const int64_t bucket_max = bucket_of(kLargest);
+  int64_t bucket = 0;
+  for (size_t left = reader.count(2); left > 0 && !reader.failed(); --left) {
+    const int64_t step = reader.i64();
+    bucket = step < -2 * bucket_max || step > 2 * bucket_max ? bucket_max + 1 : bucket + step;
+    if (bucket < -bucket_max || bucket > bucket_max) return reader.fail();
+    const uint64_t count = reader.u64();
+    counts_[static_cast<int>(bucket)] = count;
+    total_ += count;
+  }
+}
+
 }  // namespace reflex::adapt

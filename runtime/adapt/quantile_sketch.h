@@ -14,6 +14,8 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/state_stream.h"
+
 namespace reflex::adapt {
 
 class QuantileSketch {
@@ -37,6 +39,9 @@ class QuantileSketch {
   [[nodiscard]] std::vector<std::pair<double, double>> above(double x) const;
   /// The largest distance of two distribution functions (Kolmogorov-Smirnov).
   [[nodiscard]] static double distance(const QuantileSketch& a, const QuantileSketch& b);
+
+  void save(StateWriter& writer) const;
+  void load(StateReader& reader);
 
   friend bool operator==(const QuantileSketch&, const QuantileSketch&) = default;
 

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "runtime/abi/load_names.h"
 #include "runtime/abi/plan_ids.h"
 
 namespace reflex::adapt {
@@ -14,5 +16,9 @@ struct Shift {
   int64_t at_ns = 0;
   double factor = 1;
 };
+
+void save_shifts(StateWriter& writer, const std::vector<Shift>& shifts);
+/// Those of classes that are gone are left out.
+[[nodiscard]] std::vector<Shift> load_shifts(StateReader& reader, const abi::LoadNames& names);
 
 }  // namespace reflex::adapt

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -67,6 +68,12 @@ class Thresholds {
   [[nodiscard]] std::shared_ptr<const ThresholdRows> rows() const { return rows_; }
   [[nodiscard]] const std::vector<Shift>& shifts() const { return shifts_; }
 
+  void save(StateWriter& writer) const;
+  /// Parameters by name; one that follows another feature begins anew. The rows are made anew, under
+  /// the settings of this set. `class_of` as in NodeHistory.
+  void load(StateReader& reader, const abi::LoadNames& names,
+            const std::function<abi::ClassId(SymbolId)>& class_of);
+
  private:
   struct Level {  // of one parameter
     QuantileSketch slow;
@@ -82,12 +89,16 @@ class Thresholds {
     double high_share = 0.25;  // over about a day
     double low_share = 0.25;
     int64_t shifted_ns = kNoTimeNs;
+    void save(StateWriter& writer) const;
+    void load(StateReader& reader);
   };
   struct Own {  // of one node and parameter
     double seen = 0;
     double over = 0;
     QuantileSketch sketch;
     bool sketched = false;
+    void save(StateWriter& writer) const;
+    void load(StateReader& reader);
   };
   struct NodeState {
     SymbolId node = kNoSymbol;
@@ -99,6 +110,8 @@ class Thresholds {
 
   [[nodiscard]] const abi::AdaptiveSettings& settings(abi::ClassId c, abi::AdaptiveId a) const;
   void close_level(Level& level, abi::ClassId c, abi::AdaptiveId a, int64_t at_ns);
+  void load_nodes(StateReader& reader, const abi::LoadNames& names,
+                  const std::function<abi::ClassId(SymbolId)>& class_of);
   void find_loners();
   void rebuild();
   void put(ThresholdRows::Row& row, abi::ClassId c, abi::AdaptiveId a, double x,

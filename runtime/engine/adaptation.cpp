@@ -74,6 +74,7 @@ Adaptation::Adaptation(std::shared_ptr<const abi::CompiledPack> pack,
 
 void Adaptation::see_inventory() {
   for (const SymbolId node : topology_->nodes()) {
+    if (rates_.knows(node)) continue;  // after a load: its class may have changed since
     const abi::ClassId hw_class = topology_->hw_class(node, kNoTimeNs);
     rates_.see_node(node, hw_class, kNoTimeNs);
     history_.see_node(node, hw_class);
@@ -182,6 +183,11 @@ void Adaptation::learn_older(int64_t opened_ns) {
   }
 }
 
+void Adaptation::learn(const KnownIncident& known, bool is_over, int64_t now_ns) {
+  if (is_over) return learn_known(known, now_ns);
+  told_[known.incident] = known;
+}
+
 void Adaptation::confirm(const attribution::Input& input, const abi::Verdict& verdict,
                          const KnownIncident* known) {
   if (known) return learn_known(*known, input.now_ns);
@@ -200,6 +206,8 @@ void Adaptation::on_final(const attribution::Input& input, const abi::Verdict& v
   const auto it = known_.find(verdict.incident);
   const KnownIncident* known = it == known_.end() ? nullptr : it->second;
   if (known) known_.erase(it);
+  const auto told = told_.extract(verdict.incident);
+  if (told) known = &told.mapped();
   confirm(input, verdict, known);
   std::vector<SymbolId> of_job;
   for (const auto& view : input.nodes) {

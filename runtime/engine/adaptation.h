@@ -54,6 +54,7 @@ class Adaptation {
   [[nodiscard]] std::shared_ptr<const abi::TableSnapshot> frozen(
       const attribution::Input& input) const;
 
+  /// What an operator says: at once when the incident `is_over`, else with its final verdict.
   void learn(const KnownIncident& known, bool is_over, int64_t now_ns);
   void save(StateWriter& writer) const;
   void load(StateReader& reader, abi::LoadNames& names);
@@ -63,6 +64,9 @@ class Adaptation {
   void boundary(int64_t at_ns, eval::SignalEngine& signals);
   /// What expressions read from now on.
   [[nodiscard]] std::shared_ptr<const abi::TableSnapshot> tables() const;
+  [[nodiscard]] const adapt::Thresholds& thresholds() const { return thresholds_; }
+  [[nodiscard]] const adapt::NodeHistory& history() const { return history_; }
+  [[nodiscard]] const adapt::BenignRates& rates() const { return rates_; }
 
  private:
   void see(SymbolId node, int64_t ts_ns);
@@ -90,8 +94,11 @@ class Adaptation {
     int64_t held_until_ns = kNoTimeNs;
     int64_t confirmed_ns = kNoTimeNs;
   };
+  void save_nodes(StateWriter& writer) const;
+  void load_nodes(StateReader& reader);
   std::unordered_map<SymbolId, NodeState> nodes_;
   std::unordered_map<std::string, const KnownIncident*> known_;  // by incident, not yet learned
+  std::unordered_map<std::string, KnownIncident> told_;  // by an operator, of incidents still open
   size_t known_next_ = 0;  // of options_.known, in time
 };
 

@@ -17,6 +17,7 @@
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
+#include "runtime/abi/load_names.h"
 #include "runtime/abi/record.h"
 
 namespace reflex::engine {
@@ -40,6 +41,10 @@ class Coverage {
   [[nodiscard]] bool observed(abi::SignalId signal, SymbolId node, int64_t at_ns) const;
   /// Whether an overlay leaves a firing out: the signal is disabled, or its entity an exception.
   [[nodiscard]] bool left_out(const abi::Firing& firing) const;
+
+  void save(StateWriter& writer) const;
+  /// Replaces what is known of sources and gaps.
+  void load(StateReader& reader, const abi::LoadNames& names);
 
  private:
   struct Gap {

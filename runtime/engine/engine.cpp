@@ -23,7 +23,8 @@ Engine::Engine(std::shared_ptr<const abi::CompiledPack> pack,
       sinks_(std::move(sinks)),
       topology_(std::make_shared<topology::Topology>(pack_)),
       coverage_(pack_),
-      told_(pack_->kinds.size(), 0) {
+      told_(pack_->kinds.size(), 0),
+      events_by_kind_(pack_->kinds.size(), 0) {
   eval::Options eval_options;
   // Why: with few leaves the other threads are busy decoding while one evaluates, and handing a
   // batch to shards costs. The number lies between the 100 and the 1,000 rules of the benchmark; it
@@ -103,6 +104,7 @@ void Engine::process_piece(std::span<const abi::Record* const> records, int64_t 
     const bool from_log =
         record->source < is_log_source_.size() && is_log_source_[record->source] != 0;
     coverage_.saw(*record, from_log);
+    ++events_by_kind_[record->kind];
     if (record->kind < abi::kBuiltinKindCount) topology_->apply(*record);
     if (!pack_->repairs.empty()) note_repair(*record);
     if (told_[record->kind]) told.push_back(record);
@@ -147,6 +149,7 @@ void Engine::deliver(const std::vector<const abi::Record*>& told, int64_t waterm
 }
 
 void Engine::count_late(std::span<const abi::Record* const> records) {
+  late_events_ += records.size();
   for (const abi::Record* record : records) incidents_->count_late(*record);
 }
 

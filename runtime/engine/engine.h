@@ -5,8 +5,8 @@
 // thread count and batching (see eval/signal_engine.h, engine/incident_tracker.h).
 //
 // State (language.md B6): save() between two process() calls, also in a forked child: it takes no
-// lock but the SymbolTable's shared one (who forks holds SymbolTable::hold() over the fork) and
-// changes nothing. load() into a new engine before its first event and before process(); it replaces
+// lock but the SymbolTable's shared one (at the fork no other thread may be interning) and changes
+// nothing. load() into a new engine before its first event and before process(); it replaces
 // the topology, coverage and log sources that were set. Into the same set it is exact: what follows
 // is byte for byte what it would have been, for any thread counts before and after. Into another set
 // what has the same name (or `was`) and shape comes along: incidents that are open keep their id,
@@ -102,6 +102,8 @@ class Engine {
   void begin_epoch();
   void deliver(const std::vector<const abi::Record*>& told, int64_t watermark_ns);
   void note_repair(const abi::Record& record);
+  bool load_clock(StateReader& reader);
+  bool load_signals(StateReader& reader, abi::LoadNames& names, LoadReport& report);
 
   std::shared_ptr<const abi::CompiledPack> pack_;
   EngineSinks sinks_;

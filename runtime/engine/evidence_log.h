@@ -17,6 +17,7 @@
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
+#include "runtime/abi/load_names.h"
 #include "runtime/attribution/attribution.h"
 
 namespace reflex::engine {
@@ -47,6 +48,11 @@ class EvidenceLog {
   void trim(int64_t watermark_ns);
   [[nodiscard]] size_t series_count() const { return series_count_; }
 
+  void save(StateWriter& writer) const;
+  /// Leaves out what is evidence of a signal that is gone, or that is kept on other entities now.
+  /// What a signal that begins anew said holds until `now_ns`.
+  void load(StateReader& reader, abi::LoadNames& names, int64_t now_ns);
+
  private:
   struct Series {
     abi::SignalId signal = 0;
@@ -67,6 +73,9 @@ class EvidenceLog {
   };
   using ByValue = std::unordered_map<uint64_t, Group>;
 
+  void save_series(StateWriter& writer, const Series& series) const;
+  [[nodiscard]] bool load_series(StateReader& reader, const abi::LoadNames& names, Series& series);
+  [[nodiscard]] bool has_named_parts(abi::SignalId signal) const;
   Series& series_of(const abi::Firing& firing);
   /// A repair does not end it: repairs are what the signal is about.
   [[nodiscard]] bool is_of_repairs(abi::SignalId signal) const;

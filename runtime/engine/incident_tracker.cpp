@@ -413,6 +413,17 @@ void IncidentTracker::forget_closed(int64_t watermark_ns) {
   incidents_.erase(gone, incidents_.end());
 }
 
+size_t IncidentTracker::open_count() const {
+  return static_cast<size_t>(std::count_if(incidents_.begin(), incidents_.end(),
+                                           [](const auto& incident) { return !incident->closed; }));
+}
+
+bool IncidentTracker::is_open(const std::string& id) const {
+  return std::any_of(incidents_.begin(), incidents_.end(), [&](const auto& incident) {
+    return !incident->closed && incident->id == id;
+  });
+}
+
 void IncidentTracker::count_late(const abi::Record& record) {
   const auto& schema = pack_->kinds[record.kind];
   for (unsigned i = 0; i < schema.fields.size(); ++i) {

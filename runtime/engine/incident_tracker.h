@@ -75,6 +75,9 @@ class IncidentTracker {
     uint32_t job_node_count = 0;
   };
 
+  void save_open(StateWriter& writer, const Open& incident) const;
+  /// Null: its type is gone (or the reader has failed).
+  std::unique_ptr<Open> load_open(StateReader& reader, abi::LoadNames& names);
   void on_firing(const abi::Firing& firing);
   void on_record(const abi::Record& record);
   void note_repair(const abi::Record& record);

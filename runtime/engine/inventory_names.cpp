@@ -1,7 +1,9 @@
 // Renaming of nodes and GPUs by the inventory: see inventory_names.h.
 #include "runtime/engine/inventory_names.h"
 
+#include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "runtime/abi/gpu_address.h"
@@ -112,6 +114,50 @@ void InventoryNames::rename_gpus(const Slots& slots, abi::Record& record) const 
     const auto index = of_node->second.find(record.i64(slot));
     if (index != of_node->second.end()) record.set_i64(slot, index->second);
   }
+}
+
+void InventoryNames::save(StateWriter& writer) const {
+  const SymbolTable& names = *pack_->symbols;
+  std::vector<std::pair<std::string_view, SymbolId>> order;
+  for (SymbolId id = 0; id < known_.size(); ++id) {
+    if (known_[id] != 0) order.emplace_back(names.name(id), id);
+  }
+  std::sort(order.begin(), order.end());
+  writer.begin("inventory_names");
+  writer.u64(order.size());
+  for (const auto& [name, node] : order) {
+    writer.symbol(node);
+    const auto it = gpus_.find(node);
+    const std::map<int64_t, int64_t> gpus =
+        it == gpus_.end() ? std::map<int64_t, int64_t>()
+                          : std::map<int64_t, int64_t>(it->second.begin(), it->second.end());
+    writer.u64(gpus.size());
+    for (const auto& [pci, index] : gpus) {
+      writer.i64(pci);
+      writer.i64(index);
+    }
+  }
+  writer.end();
+}
+
+bool InventoryNames::load(StateReader& reader) {
+  known_.clear();
+  renamed_.clear();
+  gpus_.clear();
+  slots_.clear();
+  if (!reader.enter("inventory_names")) return false;
+  for (size_t left = reader.count(2); left > 0 && !reader.failed(); --left) {
+    const SymbolId node = reader.symbol();
+    if (node >= known_.size()) known_.resize(node + size_t{1}, 0);
+    known_[node] = 1;
+    for (size_t gpus = reader.count(2); gpus > 0 && !reader.failed(); --gpus) {
+      const int64_t pci = reader.i64();
+      gpus_[node].emplace(pci, reader.i64());
+    }
+  }
+  reader.leave();
+  if (!known_.empty()) find_slots();
+  return !reader.failed();
 }
 
 }  // namespace reflex::engine

@@ -15,6 +15,7 @@
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/record.h"
+#include "runtime/base/state_stream.h"
 #include "runtime/attribution/attribution.h"
 #include "runtime/topology/topology.h"
 
@@ -33,6 +34,9 @@ class Suppression {
   void mark(std::vector<attribution::Evidence>& evidence) const;
   /// Maintenance that began anew while the last was never ended.
   [[nodiscard]] uint64_t unended() const { return unended_; }
+
+  void save(StateWriter& writer) const;
+  void load(StateReader& reader);
 
  private:
   struct Span {

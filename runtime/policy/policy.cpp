@@ -52,7 +52,7 @@ abi::Truth Policy::eval(abi::ExprId expr, uint64_t& out) {
 }
 
 void Policy::on_verdict(const abi::Verdict& verdict) {
-  if (pack_->rules.empty()) return;
+  if (pack_->rules.empty() && active_.empty()) return;
   advance(verdict.ts_ns);
   now_ = &record_.fill(verdict);
   for (const auto& rule : pack_->rules) {
@@ -93,6 +93,7 @@ void Policy::fire(const abi::RulePlan& rule, const abi::Verdict& verdict,
   describe(rule, verdict, alert);
   active.repeat_ns = after(alert.ts_ns, rule.repeat_ns);
   active.resolve_ns = after(alert.ts_ns, rule.resolve_ns);
+  active.record = record_.encode();
   sinks_.alert(alert);
   run_actions(rule, alert);
   active_[{rule.name, verdict.incident}] = std::move(active);
@@ -102,6 +103,7 @@ void Policy::update(Active& active, const abi::Verdict& verdict) {
   const Alert before = active.alert;
   describe(*active.rule, verdict, active.alert);
   active.resolve_ns = after(verdict.ts_ns, active.rule->resolve_ns);
+  active.record = record_.encode();
   if (same_words(before, active.alert)) return;
   active.alert.reason = "updated";
   active.repeat_ns = after(verdict.ts_ns, active.rule->repeat_ns);
@@ -120,6 +122,8 @@ void Policy::resolve(const Key& key, int64_t ts_ns, const char* reason) {
 
 // In the order of time, then of the keys: what is due does not depend on when it is asked for.
 void Policy::advance(int64_t to_ns) {
+  for (const auto& [key, reason] : ended_) resolve(key, to_ns, reason);
+  ended_.clear();
   for (;;) {
     const Key* next = nullptr;
     int64_t due = INT64_MAX;

@@ -33,7 +33,9 @@ struct Alert {
   std::string id;  // of (pack set, rule, incident, node)
   std::string rule;
   std::string state;   // "firing" | "resolved"
-  std::string reason;  // firing: "new", "updated", "repeat"; resolved: "revised", "expired"
+  /// firing: "new", "updated", "repeat"; resolved: "revised", "expired", "rule changed",
+  /// "rule removed" (another pack set)
+  std::string reason;
   std::string incident;
   std::string job;
   std::string node;     // "" when the top hypothesis is no node
@@ -68,7 +70,10 @@ class Policy {
          std::shared_ptr<const topology::Topology> topology, PolicySinks sinks);
 
   void on_verdict(const abi::Verdict& verdict);
-  /// Repeats and resolutions that are due up to the end of the input.
+  /// Repeats and resolutions that are due up to a time. In live use: to the watermark - 1, once all
+  /// verdicts before it have been told; else they wait for the next verdict.
+  void advance(int64_t to_ns);
+  /// The same at the end of the input.
   void finish(int64_t end_ns);
   [[nodiscard]] size_t firing() const { return active_.size(); }
 
@@ -80,6 +85,7 @@ class Policy {
  private:
   struct Active {
     Alert alert;
+    std::string record;  // of the last verdict, as a state: what another set's rules are asked of
     const abi::RulePlan* rule = nullptr;
     int64_t repeat_ns = INT64_MAX;   // when it is said again
     int64_t resolve_ns = INT64_MAX;  // when it ends by itself
@@ -92,7 +98,11 @@ class Policy {
   };
 
   void apply(const abi::RulePlan& rule, const abi::Verdict& verdict);
-  void advance(int64_t to_ns);
+  void save_meters(StateWriter& writer) const;
+  void load_meters(StateReader& reader);
+  void load_active(StateReader& reader, bool same_set, std::vector<std::string>& notes);
+  /// Whether a rule holds of a saved record.
+  bool still_holds(const abi::RulePlan& rule, std::string_view record, int64_t& ts_ns);
   void fire(const abi::RulePlan& rule, const abi::Verdict& verdict, const std::string& node);
   void update(Active& active, const abi::Verdict& verdict);
   void resolve(const Key& key, int64_t ts_ns, const char* reason);
@@ -110,6 +120,7 @@ class Policy {
   VerdictRecord record_;
   const abi::Record* now_ = nullptr;  // of the verdict being looked at
   std::map<Key, Active> active_;
+  std::vector<std::pair<Key, const char*>> ended_;  // by a load: (alert, reason), not yet told
   std::vector<Meter> meters_;  // of every action with a limit, in the order of the plans
 };
 

@@ -9,7 +9,43 @@ namespace reflex::policy {
 VerdictRecord::VerdictRecord(std::shared_ptr<const abi::CompiledPack> pack)
     : pack_(std::move(pack)),
       memory_(sizeof(abi::Record) / sizeof(uint64_t) + pack_->verdict_fields.size(), 0),
-      arrays_(pack_->verdict_fields.size()) {}
+      arrays_(pack_->verdict_fields.size()) {
+  schema_.name = "verdict";
+  schema_.fields = pack_->verdict_fields;
+  schema_.builtin = true;  // its arrays are of names
+}
+
+std::string VerdictRecord::encode() {
+  StateWriter writer(*pack_->symbols);
+  abi::RecordWriter(writer).write(record(), schema_);
+  return writer.take();
+}
+
+const abi::Record* VerdictRecord::decode(std::string_view state) {
+  StateReader reader(state, *pack_->symbols);
+  abi::RecordReader records(reader, [this](std::string_view, uint16_t&) { return &schema_; });
+  abi::RecordParts parts;
+  if (!records.read(parts)) return nullptr;
+  std::fill(memory_.begin(), memory_.end(), 0);
+  record() = parts.head;
+  for (size_t slot = 0; slot < parts.slots.size(); ++slot) {
+    if (!record().has(static_cast<unsigned>(slot))) continue;
+    const bool is_array =
+        abi::slot_form(schema_.fields[slot].type) == abi::SlotForm::kArray;
+    if (is_array) set_items(slot, parts.slots[slot].items);
+    if (!is_array) record().slots()[slot] = parts.slots[slot].bits;
+  }
+  return &record();
+}
+
+void VerdictRecord::set_items(size_t slot, const std::vector<int64_t>& items) {
+  auto& array = arrays_[slot];
+  array.assign(1 + items.size(), 0);
+  const abi::IntArray header{static_cast<uint32_t>(items.size()), 0};
+  std::memcpy(array.data(), &header, sizeof header);
+  for (size_t i = 0; i < items.size(); ++i) array[i + 1] = static_cast<uint64_t>(items[i]);
+  record().set_i64(static_cast<unsigned>(slot), reinterpret_cast<int64_t>(array.data()));
+}
 
 int VerdictRecord::used_slot(std::string_view field) const {
   const auto& fields = pack_->verdict_fields;
@@ -38,12 +74,9 @@ void VerdictRecord::set_real(std::string_view field, double value) {
 void VerdictRecord::set_nodes(std::string_view field, const std::vector<std::string>& nodes) {
   const int slot = used_slot(field);
   if (slot < 0) return;
-  auto& array = arrays_[static_cast<size_t>(slot)];
-  array.assign(1 + nodes.size(), 0);
-  const abi::IntArray header{static_cast<uint32_t>(nodes.size()), 0};
-  std::memcpy(array.data(), &header, sizeof header);
-  for (size_t i = 0; i < nodes.size(); ++i) array[i + 1] = pack_->symbols->intern(nodes[i]);
-  record().set_i64(static_cast<unsigned>(slot), reinterpret_cast<int64_t>(array.data()));
+  std::vector<int64_t> items;
+  for (const std::string& node : nodes) items.push_back(pack_->symbols->intern(node));
+  set_items(static_cast<size_t>(slot), items);
 }
 
 /// A cause as its author wrote it, without the pack.

@@ -32,25 +32,6 @@ uint64_t IngestCounters::rejected_total() const {
   return total;
 }
 
-void IngestCounters::save(StateWriter& writer) const {
-  for (const uint64_t count : {lines, bytes, events, unmatched_lines, unknown_fields, bad_fields,
-                               deduplicated, uint64_t{rejected.size()}}) {
-    writer.u64(count);
-  }
-  for (const uint64_t count : rejected) writer.u64(count);
-}
-
-void IngestCounters::load(StateReader& reader) {
-  for (uint64_t* count : {&lines, &bytes, &events, &unmatched_lines, &unknown_fields, &bad_fields,
-                          &deduplicated}) {
-    *count = reader.u64();
-  }
-  for (size_t i = 0, reasons = reader.count(); i < reasons; ++i) {
-    const uint64_t count = reader.u64();
-    if (i < rejected.size()) rejected[i] = count;  // a reason never changes its place
-  }
-}
-
 void RejectSampler::reject(Reject reason, SymbolId source, uint64_t line, std::string_view text,
                            std::string detail) {
   const uint64_t count = ++counters_->rejected[static_cast<size_t>(reason)];

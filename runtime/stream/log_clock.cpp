@@ -74,4 +74,18 @@ int64_t LogClock::resolve(const LogPrefix& prefix) {
   return last_ns_;
 }
 
+void LogClock::save(StateWriter& writer) const {
+  writer.i64(last_ns_);
+  writer.i64(last_yearless_ns_);
+  writer.flag(said_zone_);
+  writer.flag(said_boot_);
+}
+
+void LogClock::load(StateReader& reader) {
+  last_ns_ = reader.i64();
+  last_yearless_ns_ = reader.i64();
+  said_zone_ = reader.flag();
+  said_boot_ = reader.flag();
+}
+
 }  // namespace reflex::stream

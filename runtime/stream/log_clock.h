@@ -16,6 +16,8 @@ class LogClock {
   LogClock(const LogOptions& options, std::vector<std::string>& notices)
       : options_(&options), last_ns_(options.base_ns), notices_(&notices) {}
   int64_t resolve(const LogPrefix& prefix);
+  void save(StateWriter& writer) const;
+  void load(StateReader& reader);
 
  private:
   int64_t resolve_year(const LogPrefix& prefix);

@@ -77,6 +77,62 @@ class LogDecoder::Impl {
   [[nodiscard]] const IngestCounters& counters() const { return counters_; }
   [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
 
+  void save(StateWriter& writer) const {
+    writer.begin("log");
+    writer.i64(options_.year);
+    writer.i64(options_.boot_ns);
+    writer.i64(options_.base_ns);
+    clock_.save(writer);
+    writer.flag(in_kmsg_);
+    writer.flag(said_user_space_);
+    writer.text(last_matched_);
+    writer.u64(notices_.size());
+    for (const std::string& notice : notices_) writer.text(notice);
+    writer.u64(fold_chance_);
+    const uint64_t count = std::min<uint64_t>(remembered_, recent_.size());
+    writer.u64(count);
+    for (uint64_t age = count; age > 0; --age) {
+      const Recent& entry = recent(age);
+      writer.text(entry.message);
+      writer.i64(entry.ns);
+      writer.u64(entry.number);
+      writer.flag(entry.consumed);
+      writer.flag(entry.user_space);
+    }
+    writer.end();
+  }
+
+  Status load(StateReader& reader) {
+    if (!reader.enter("log")) return Error{"the state of a log is damaged"};
+    const int64_t year = reader.i64();
+    options_.year = year >= 0 && year < 10'000 ? static_cast<int>(year) : 0;
+    options_.boot_ns = reader.i64();
+    options_.base_ns = reader.i64();
+    clock_.load(reader);
+    in_kmsg_ = reader.flag();
+    said_user_space_ = reader.flag();
+    last_matched_ = reader.text();
+    for (size_t left = reader.count(); left > 0 && !reader.failed(); --left) {
+      notices_.emplace_back(reader.text());
+    }
+    // Fold patterns are those of this pack set: what its guard words say of the lines is asked anew.
+    fold_chance_ = std::min(static_cast<unsigned>(reader.bounded(UINT32_MAX)), matcher_.fold_max());
+    for (size_t left = reader.count(5); left > 0 && !reader.failed(); --left) {
+      const std::string message(reader.text());
+      const int64_t ns = reader.i64();
+      const uint64_t number = reader.u64();
+      const bool consumed = reader.flag();
+      const bool user_space = reader.flag();
+      if (matcher_.folds().empty()) continue;
+      matcher_.find_atoms(message, atoms_);
+      recent_.resize(matcher_.fold_max());
+      recent_[remembered_++ % recent_.size()] = {message,  ns,        number, guards_of_atoms(),
+                                                 consumed, user_space};
+    }
+    reader.leave();
+    return reader.failed() ? Status(Error{"the state of a log is damaged"}) : ok_status();
+  }
+
  private:
   /// A physical line that a folded pattern may still need.
   struct Recent {
@@ -246,21 +302,28 @@ class LogDecoder::Impl {
     entry.number = number;
     entry.consumed = false;
     entry.user_space = user_space_;
-    entry.guards = 0;
-    const std::vector<int>& folds = matcher_.folds();
-    for (size_t i = 0; i < folds.size(); ++i) {
-      const int guard = matcher_.lines()[folds[i]].guard;
-      const bool hit = guard < 0 || std::find(atoms_.begin(), atoms_.end(), guard) != atoms_.end();
-      if (hit) entry.guards |= guard_bit(i);
-    }
+    entry.guards = guards_of_atoms();
     if (entry.guards != 0) {
       fold_chance_ = matcher_.fold_max();
     } else if (fold_chance_ > 0) {
       --fold_chance_;
     }
   }
+  [[nodiscard]] uint64_t guards_of_atoms() const {
+    uint64_t guards = 0;
+    const std::vector<int>& folds = matcher_.folds();
+    for (size_t i = 0; i < folds.size(); ++i) {
+      const int guard = matcher_.lines()[folds[i]].guard;
+      const bool hit = guard < 0 || std::find(atoms_.begin(), atoms_.end(), guard) != atoms_.end();
+      if (hit) guards |= guard_bit(i);
+    }
+    return guards;
+  }
   /// The line `age` - 1 lines before the newest one.
-  Recent& recent(unsigned age) { return recent_[(remembered_ - age) % recent_.size()]; }
+  Recent& recent(uint64_t age) { return recent_[(remembered_ - age) % recent_.size()]; }
+  [[nodiscard]] const Recent& recent(uint64_t age) const {
+    return recent_[(remembered_ - age) % recent_.size()];
+  }
   /// Patterns beyond the 64th share a bit: then a guard only filters less.
   static uint64_t guard_bit(size_t fold) { return uint64_t{1} << fold % 64; }
 
@@ -342,6 +405,8 @@ void LogDecoder::decode(std::string_view text, uint64_t first_line, RecordBatch&
 void LogDecoder::finish(RecordBatch& /*out*/) {
   // A folded event is emitted at its last line: nothing is ever held back.
 }
+void LogDecoder::save(StateWriter& writer) const { impl_->save(writer); }
+Status LogDecoder::load(StateReader& reader) { return impl_->load(reader); }
 const IngestCounters& LogDecoder::counters() const { return impl_->counters(); }
 const std::vector<std::string>& LogDecoder::notices() const { return impl_->notices(); }
 

@@ -52,7 +52,8 @@ class LogDecoder {
   void finish(RecordBatch& out);
   [[nodiscard]] const IngestCounters& counters() const;
   /// What the next line may depend on: lines that may fold, the last stamp, year, boot and file time.
-  /// The zone and gpu_map stay those of this decoder's options. load() before the first line.
+  /// The zone and gpu_map stay those of this decoder's options; counters begin at zero. load() before
+  /// the first line.
   void save(StateWriter& writer) const;
   Status load(StateReader& reader);
   /// What was assumed or left out, each said once ("year 2026 assumed for stamps without one").

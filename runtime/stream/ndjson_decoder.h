@@ -14,7 +14,6 @@
 #include <string_view>
 
 #include "runtime/abi/compiled_pack.h"
-#include "runtime/base/state_stream.h"
 #include "runtime/base/symbols.h"
 #include "runtime/stream/slab.h"
 
@@ -52,8 +51,6 @@ struct IngestCounters {
   std::array<uint64_t, static_cast<size_t>(Reject::kCount)> rejected{};
   void add(const IngestCounters& other);
   [[nodiscard]] uint64_t rejected_total() const;
-  void save(StateWriter& writer) const;
-  void load(StateReader& reader);
 };
 
 /// Called for a sample of rejected lines (first 3 of each reason, then every 1000th).

@@ -20,6 +20,7 @@
 // (a daemon that stood still) counts 5 s, so that sources have time to tell what they have.
 // State: save() between calls; load() into a new Reorder of the same or another pack set, before its
 // first event. Into the same set it is exact. Records that wait keep what the new set has fields for.
+// counters() are no state: they begin at zero.
 // Cost: amortised O(1) an event for streams that are nearly in order (bucketed by 1 ms slots).
 #pragma once
 

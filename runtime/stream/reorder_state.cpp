@@ -11,7 +11,6 @@ namespace reflex::stream {
 void Reorder::Impl::save(StateWriter& writer) const {
   writer.begin("reorder");
   abi::RecordWriter records(writer);
-  counters_.save(writer);
   clocks_.save(writer, records, *pack_);
   order_.save(writer);
   id_dedup_.save(writer);
@@ -110,7 +109,6 @@ Status Reorder::Impl::load(StateReader& reader, std::vector<std::string>& notes)
   if (!reader.enter("reorder")) return Error{"the state of the stream is damaged"};
   abi::RecordReader records(reader, find_kind);
   batch_ = {INT64_MIN, std::make_shared<Slab>()};
-  counters_.load(reader);
   clocks_.load(reader, records, batch_.slab);
   order_.load(reader);
   id_dedup_.load(reader);

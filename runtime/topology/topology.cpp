@@ -10,55 +10,10 @@
 #include "runtime/abi/gpu_address.h"
 #include "runtime/base/time.h"
 #include "runtime/topology/host_services.h"
+#include "runtime/topology/topology_parts.h"
 
 namespace reflex::topology {
 namespace {
-
-template <typename T>
-struct History {
-  struct Entry {
-    int64_t ts_ns;
-    T value;
-  };
-  std::vector<Entry> entries;
-
-  T& add(int64_t ts_ns, T value, int64_t horizon_ns) {
-    auto at = std::upper_bound(entries.begin(), entries.end(), ts_ns,
-                               [](int64_t t, const Entry& e) { return t < e.ts_ns; });
-    at = entries.insert(at, Entry{ts_ns, std::move(value)});
-    // The newest entry at or before the horizon still answers for it; older ones are unreachable.
-    const int64_t oldest_ns = entries.back().ts_ns - horizon_ns;
-    size_t drop = 0;
-    const size_t here = static_cast<size_t>(at - entries.begin());
-    while (drop < here && entries[drop + 1].ts_ns <= oldest_ns) ++drop;
-    entries.erase(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(drop));
-    return entries[here - drop].value;
-  }
-  [[nodiscard]] const T* at(int64_t ts_ns) const {
-    if (entries.empty()) return nullptr;
-    if (entries.back().ts_ns <= ts_ns) return &entries.back().value;
-    auto it = std::upper_bound(entries.begin(), entries.end(), ts_ns,
-                               [](int64_t t, const Entry& e) { return t < e.ts_ns; });
-    return it == entries.begin() ? nullptr : &std::prev(it)->value;
-  }
-};
-
-struct LabelVersion {
-  Labels labels;
-  abi::ClassId hw_class = 0;
-};
-
-struct Node {
-  History<LabelVersion> labels;
-  History<SymbolId> jobs;
-  History<bool> maintenance;
-  std::vector<int64_t> repairs_ns;
-};
-
-struct Job {
-  std::vector<SymbolId> nodes;
-  bool ended = false;
-};
 
 /// Slots of the fields that the builtin kinds carry, by name; -1 when absent.
 int slot_of(const abi::KindSchema& kind, std::string_view name) {
@@ -77,44 +32,20 @@ SymbolId find_label(const Labels& labels, SymbolId key) {
 
 }  // namespace
 
-struct Topology::State {
-  std::shared_ptr<const abi::CompiledPack> pack;
-  std::unordered_map<SymbolId, Node> nodes;
-  std::unordered_map<SymbolId, History<Job>> jobs;
-  std::vector<std::string> ambiguous;  // sorted
-  int64_t horizon_ns = 0;
+SymbolId Topology::State::symbol(const abi::Record& r, std::string_view field) const {
+  const int slot = slot_of(pack->kinds[r.kind], field);
+  if (slot < 0 || !r.has(static_cast<unsigned>(slot))) return kNoSymbol;
+  return static_cast<SymbolId>(r.i64(static_cast<unsigned>(slot)));
+}
 
-  [[nodiscard]] SymbolId symbol(const abi::Record& r, std::string_view field) const {
-    const int slot = slot_of(pack->kinds[r.kind], field);
-    if (slot < 0 || !r.has(static_cast<unsigned>(slot))) return kNoSymbol;
-    return static_cast<SymbolId>(r.i64(static_cast<unsigned>(slot)));
-  }
-  [[nodiscard]] std::vector<SymbolId> symbols(const abi::Record& r, std::string_view field) const {
-    const int slot = slot_of(pack->kinds[r.kind], field);
-    std::vector<SymbolId> out;
-    if (slot < 0 || !r.has(static_cast<unsigned>(slot))) return out;
-    const abi::IntArray* a = r.array(static_cast<unsigned>(slot));
-    for (uint32_t i = 0; i < a->count; ++i) out.push_back(static_cast<SymbolId>(a->data()[i]));
-    return out;
-  }
-  [[nodiscard]] bool is_ancestor(abi::ClassId above, abi::ClassId below) const {
-    for (size_t steps = 0; steps <= pack->classes.size(); ++steps) {
-      if (above == below) return true;
-      const abi::ClassId parent = pack->classes[below].parent;
-      if (parent == below) return false;
-      below = parent;
-    }
-    return false;
-  }
-  [[nodiscard]] abi::ClassId common_ancestor(abi::ClassId a, abi::ClassId b) const {
-    for (size_t steps = 0; steps <= pack->classes.size(); ++steps) {
-      if (is_ancestor(a, b)) return a;
-      if (pack->classes[a].parent == a) break;
-      a = pack->classes[a].parent;
-    }
-    return 0;
-  }
-};
+std::vector<SymbolId> Topology::State::symbols(const abi::Record& r, std::string_view field) const {
+  const int slot = slot_of(pack->kinds[r.kind], field);
+  std::vector<SymbolId> out;
+  if (slot < 0 || !r.has(static_cast<unsigned>(slot))) return out;
+  const abi::IntArray* a = r.array(static_cast<unsigned>(slot));
+  for (uint32_t i = 0; i < a->count; ++i) out.push_back(static_cast<SymbolId>(a->data()[i]));
+  return out;
+}
 
 Topology::Topology(std::shared_ptr<const abi::CompiledPack> pack)
     : state_(std::make_shared<State>()) {
@@ -170,34 +101,38 @@ void Topology::set_labels(SymbolId node, int64_t ts_ns, Labels labels) {
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   LabelVersion& version =
       s.nodes[node].labels.add(ts_ns, LabelVersion{std::move(labels), 0}, s.horizon_ns);
+  s.classify(*this, node, ts_ns, version);
+}
 
+void Topology::State::classify(const Topology& topology, SymbolId node, int64_t ts_ns,
+                               LabelVersion& version) {
   abi::ClassId best = 0;
   bool found = false;
-  bool ambiguous = false;
+  bool is_ambiguous = false;
   // An operator (or a test) may name the class outright; no pattern is asked then.
-  const SymbolId profile_key = s.pack->symbols->intern("reflex.profile");
+  const SymbolId profile_key = pack->symbols->intern("reflex.profile");
   if (const SymbolId named = find_label(version.labels, profile_key); named != kNoSymbol) {
-    for (size_t c = 0; c < s.pack->classes.size(); ++c) {
-      if (s.pack->classes[c].name != s.pack->symbols->name(named)) continue;
+    for (size_t c = 0; c < pack->classes.size(); ++c) {
+      if (pack->classes[c].name != pack->symbols->name(named)) continue;
       version.hw_class = static_cast<abi::ClassId>(c);
       return;
     }
   }
-  for (const abi::ClassId id : matching_classes(node, ts_ns)) {
-    if (!found || s.is_ancestor(best, id)) {
+  for (const abi::ClassId id : topology.matching_classes(node, ts_ns)) {
+    if (!found || is_ancestor(best, id)) {
       best = id;
-    } else if (!s.is_ancestor(id, best)) {
-      best = s.common_ancestor(best, id);
-      ambiguous = true;
+    } else if (!is_ancestor(id, best)) {
+      best = common_ancestor(best, id);
+      is_ambiguous = true;
     }
     found = true;
   }
   version.hw_class = best;
-  const std::string name(s.pack->symbols->name(node));
-  auto at = std::lower_bound(s.ambiguous.begin(), s.ambiguous.end(), name);
-  const bool listed = at != s.ambiguous.end() && *at == name;
-  if (ambiguous && !listed) s.ambiguous.insert(at, name);
-  if (!ambiguous && listed) s.ambiguous.erase(at);
+  const std::string name(pack->symbols->name(node));
+  auto at = std::lower_bound(ambiguous.begin(), ambiguous.end(), name);
+  const bool listed = at != ambiguous.end() && *at == name;
+  if (is_ambiguous && !listed) ambiguous.insert(at, name);
+  if (!is_ambiguous && listed) ambiguous.erase(at);
 }
 
 std::vector<abi::ClassId> Topology::matching_classes(SymbolId node, int64_t ts_ns) const {

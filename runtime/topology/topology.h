@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/load_names.h"
 #include "runtime/abi/record.h"
 
 namespace reflex::topology {
@@ -33,6 +34,12 @@ class Topology {
   void end_job(SymbolId job, int64_t ts_ns);
   void set_repaired(SymbolId node, int64_t ts_ns);
   void set_maintenance(SymbolId node, int64_t ts_ns, bool on);
+
+  /// Everything it knows; `names` are those of the state that this is part of.
+  void save(StateWriter& writer) const;
+  /// Replaces what is known. Another pack set binds the nodes to classes anew, and `names` learns
+  /// what became of the old classes.
+  void load(StateReader& reader, abi::LoadNames& names);
 
   [[nodiscard]] SymbolId label(SymbolId node, SymbolId key, int64_t ts_ns) const;  // or kNoSymbol
   [[nodiscard]] abi::ClassId hw_class(SymbolId node, int64_t ts_ns) const;

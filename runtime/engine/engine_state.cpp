@@ -1,0 +1,105 @@
+// Engine::save and Engine::load: the parts in one order, under the names of the set.
+//
+// Topology first: what is bound to nodes asks it for their classes. Signals next: which of them
+// begin anew decides what of rates and evidence comes along.
+#include <algorithm>
+#include <unordered_map>
+
+#include "runtime/engine/engine.h"
+
+namespace reflex::engine {
+namespace {
+
+Error damaged() { return Error{"the state of the engine is damaged"}; }
+
+}  // namespace
+
+void Engine::save(StateWriter& writer) const {
+  writer.begin("engine");
+  abi::save_names(writer, *pack_);
+  writer.begin("clock");
+  std::vector<std::string_view> logs;
+  for (SymbolId id = 0; id < is_log_source_.size(); ++id) {
+    if (is_log_source_[id] != 0) logs.push_back(pack_->symbols->name(id));
+  }
+  std::sort(logs.begin(), logs.end());
+  writer.u64(logs.size());
+  for (const std::string_view log : logs) writer.text(log);
+  writer.u64(left_out_);
+  writer.u64(late_events_);
+  writer.i64(last_ts_ns_);
+  writer.i64(next_epoch_ns_);
+  writer.flag(started_);
+  writer.end();
+  topology_->save(writer);
+  StateWriter signals(*pack_->symbols);  // its own: it may be skipped
+  signals_->save(signals);
+  writer.text(signals.take());
+  coverage_.save(writer);
+  adaptation_->save(writer);
+  incidents_->save(writer);
+  writer.end();
+}
+
+Result<LoadReport> Engine::load(StateReader& reader) {
+  LoadReport report;
+  abi::LoadNames names;
+  if (!reader.enter("engine") || !names.load(reader, *pack_)) return damaged();
+  if (!load_clock(reader)) return damaged();
+  topology_->load(reader, names);
+  if (!load_signals(reader, names, report)) return damaged();
+  coverage_.load(reader, names);
+  adaptation_->load(reader, names);
+  incidents_->load(reader, names, last_ts_ns_);
+  reader.leave();
+  if (reader.failed()) return damaged();
+  if (!pack_->adaptives.empty()) signals_->set_tables(adaptation_->tables());
+  report.notes = std::move(names.notes());
+  return report;
+}
+
+bool Engine::load_signals(StateReader& reader, abi::LoadNames& names, LoadReport& report) {
+  const std::string_view bytes = reader.text();
+  if (reader.failed()) return false;
+  StateReader own(bytes, *pack_->symbols);
+  std::vector<eval::StateFate> fates;
+  if (!signals_->load(own, &fates)) return false;
+  std::unordered_map<std::string_view, abi::SignalId> signals;
+  for (abi::SignalId s = 0; s < pack_->signals.size(); ++s) signals[pack_->signals[s].name] = s;
+  std::unordered_map<std::string_view, abi::FeatureId> features;
+  for (abi::FeatureId f = 0; f < pack_->features.size(); ++f) features[pack_->features[f].name] = f;
+  for (eval::StateFate& fate : fates) {
+    if (fate.fate == abi::Fate::kReset) {
+      const auto signal = signals.find(fate.name);
+      if (!fate.is_feature && signal != signals.end()) names.reset_signal(signal->second);
+      const auto feature = features.find(fate.name);
+      if (fate.is_feature && feature != features.end()) names.reset_feature(feature->second);
+    }
+    report.rows.push_back({fate.is_feature ? "feature" : "signal", std::move(fate.name),
+                           std::string(abi::word_of(fate.fate)), std::move(fate.why), fate.bytes});
+  }
+  return true;
+}
+
+bool Engine::load_clock(StateReader& reader) {
+  if (!reader.enter("clock")) return false;
+  is_log_source_.clear();
+  for (size_t left = reader.count(); left > 0 && !reader.failed(); --left) {
+    mark_log_source(pack_->symbols->intern(reader.text()));
+  }
+  left_out_ = reader.u64();
+  late_events_ = reader.u64();
+  last_ts_ns_ = reader.i64();
+  next_epoch_ns_ = reader.i64();
+  started_ = reader.flag();
+  reader.leave();
+  return !reader.failed();
+}
+
+void Engine::see_inventory() { adaptation_->see_inventory(); }
+
+void Engine::learn(const KnownIncident& known) {
+  adaptation_->learn(known, !incidents_->is_open(known.incident), last_ts_ns_);
+}
+
+}  // namespace reflex::engine

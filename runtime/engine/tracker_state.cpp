@@ -1,0 +1,119 @@
+// The incident tracker as a saved state: its evidence, and the incidents in the order of opening.
+//
+// Closed ones are kept, too, for as long as a new trigger would join them.
+#include <algorithm>
+#include <limits>
+
+#include "runtime/engine/incident_tracker.h"
+
+namespace reflex::engine {
+namespace {
+
+void save_node(StateWriter& writer, const attribution::NodeView& view) {
+  writer.symbol(view.node);
+  writer.u64(view.hw_class);
+  for (const SymbolId group : {view.rack, view.tor, view.pod, view.zone}) writer.symbol(group);
+  writer.flag(view.in_job);
+  writer.i64(view.repaired_ns);
+}
+
+}  // namespace
+
+void IncidentTracker::save_open(StateWriter& writer, const Open& incident) const {
+  writer.u64(static_cast<uint64_t>(incident.plan - pack_->incidents.data()));
+  writer.symbol(incident.job);
+  writer.text(incident.id);
+  writer.text(incident.symptom);
+  writer.text(incident.opened_by);
+  for (const int64_t ns : {incident.opened_ns, incident.final_ns, incident.merge_until_ns,
+                           incident.looked_ns, incident.next_ns}) {
+    writer.i64(ns);
+  }
+  writer.flag(incident.asked);
+  writer.flag(incident.closed);
+  writer.u64(incident.revision);
+  writer.u64(incident.late_events);
+  writer.text(incident.signature);
+  writer.u64(incident.job_node_count);
+  writer.u64(incident.nodes.size());
+  for (const auto& view : incident.nodes) save_node(writer, view);
+}
+
+std::unique_ptr<IncidentTracker::Open> IncidentTracker::load_open(StateReader& reader,
+                                                                  abi::LoadNames& names) {
+  auto incident = std::make_unique<Open>();
+  const uint32_t plan = names.incident(reader);
+  incident->job = reader.symbol();
+  incident->id = reader.text();
+  incident->symptom = reader.text();
+  incident->opened_by = reader.text();
+  for (int64_t* ns : {&incident->opened_ns, &incident->final_ns, &incident->merge_until_ns,
+                      &incident->looked_ns, &incident->next_ns}) {
+    *ns = reader.i64();
+  }
+  incident->asked = reader.flag();
+  incident->closed = reader.flag();
+  incident->revision = static_cast<uint32_t>(reader.bounded(UINT32_MAX));
+  incident->late_events = static_cast<uint32_t>(reader.bounded(UINT32_MAX));
+  incident->signature = reader.text();
+  incident->job_node_count = static_cast<uint32_t>(reader.bounded(UINT32_MAX));
+  for (size_t left = reader.count(8); left > 0 && !reader.failed(); --left) {
+    attribution::NodeView& view = incident->nodes.emplace_back();
+    view.node = reader.symbol();
+    const uint32_t hw_class = names.hw_class(reader);
+    for (SymbolId* group : {&view.rack, &view.tor, &view.pod, &view.zone}) *group = reader.symbol();
+    view.in_job = reader.flag();
+    view.repaired_ns = reader.i64();
+    view.hw_class = names.same_set() && hw_class != abi::LoadNames::kGone
+                        ? static_cast<abi::ClassId>(hw_class)
+                        : topology_->hw_class(view.node, incident->opened_ns);
+  }
+  const bool sound = incident->closed || (incident->next_ns >= incident->looked_ns &&
+                                          incident->final_ns >= incident->opened_ns);
+  if (!sound) reader.fail();
+  if (reader.failed()) return nullptr;
+  if (plan == abi::LoadNames::kGone) {
+    if (!incident->closed) names.note("incident " + incident->id + " is forgotten: its type is gone");
+    return nullptr;
+  }
+  incident->plan = &pack_->incidents[plan];
+  return incident;
+}
+
+void IncidentTracker::save(StateWriter& writer) const {
+  log_.save(writer);
+  writer.begin("incidents");
+  writer.u64(incidents_.size());
+  for (const auto& incident : incidents_) save_open(writer, *incident);
+  writer.i64(next_due_ns_);
+  writer.i64(last_trim_ns_);
+  writer.u64(opened_count_);
+  writer.u64(unplaced_count_);
+  writer.end();
+}
+
+void IncidentTracker::load(StateReader& reader, abi::LoadNames& names, int64_t now_ns) {
+  log_.load(reader, names, now_ns);
+  if (!reader.enter("incidents")) return;
+  for (size_t left = reader.count(18); left > 0 && !reader.failed(); --left) {
+    auto incident = load_open(reader, names);
+    if (!incident) continue;
+    for (const auto& view : incident->nodes) by_node_[view.node].push_back(incident.get());
+    incidents_.push_back(std::move(incident));
+  }
+  next_due_ns_ = reader.i64();
+  last_trim_ns_ = reader.i64();
+  opened_count_ = reader.u64();
+  unplaced_count_ = reader.u64();
+  reader.leave();
+  if (reader.failed() || names.same_set()) return;
+  // Other rules may say something else of the same evidence.
+  next_due_ns_ = std::numeric_limits<int64_t>::max();
+  for (const auto& incident : incidents_) {
+    if (incident->closed) continue;
+    mark_dirty(*incident, std::max(now_ns, incident->opened_ns));
+    next_due_ns_ = std::min({next_due_ns_, incident->next_ns, incident->final_ns});
+  }
+}
+
+}  // namespace reflex::engine
