@@ -11,7 +11,6 @@
 
 #include "runtime/engine/inventory_names.h"
 #include "runtime/engine/read_ahead.h"
-#include "runtime/engine/released_feed.h"
 #include "runtime/stream/reject_sampler.h"
 #include "runtime/stream/reorder.h"
 
@@ -35,7 +34,6 @@ class Run {
         names_(pack_, engine.topology()),
         reorder_(pack_, reorder_options(), locked_sink()),
         rejects_(own_counters_, locked_sink()),
-        feed_(engine, feed_options()),
         started_(std::chrono::steady_clock::now()) {}
 
   Status open_all();
@@ -57,8 +55,9 @@ class Run {
   Status step(ReadAhead::Piece& piece);
   Status bad_end(const ReadAhead::Piece& piece);
   void count_long_lines(const ReadAhead::Piece& piece);
-  [[nodiscard]] FeedOptions feed_options();
-  void pace(int64_t first_ns, int64_t step_ns);
+  void count_late(const stream::Released& released, size_t at);
+  void evaluate(const stream::Released& released);
+  void pace(int64_t ts_ns);
   void report_progress();
 
   std::shared_ptr<const abi::CompiledPack> pack_;
@@ -70,24 +69,12 @@ class Run {
   std::mutex reject_mutex_;
   stream::IngestCounters own_counters_;
   stream::RejectSampler rejects_;
-  ReleasedFeed feed_;
   std::vector<std::unique_ptr<Input>> inputs_;
   std::shared_ptr<const stream::LineMatcher> line_patterns_;
   stream::Released released_;
   PipelineSummary summary_;
   std::chrono::steady_clock::time_point started_;
 };
-
-FeedOptions Run::feed_options() {
-  FeedOptions o;
-  o.step_events = options_.batch_events;
-  o.until_ns = options_.until_ns;
-  o.complete_input = options_.complete_input;
-  if (options_.speed > 0) {
-    o.pace = [this](int64_t first_ns, int64_t step_ns) { pace(first_ns, step_ns); };
-  }
-  return o;
-}
 
 stream::RejectSink Run::locked_sink() {
   if (!hooks_.rejected) return {};
@@ -155,7 +142,7 @@ Status Run::read_all() {
     if (!status.ok()) return status;
   }
   reorder_.finish(released_);
-  feed_.evaluate(released_);
+  evaluate(released_);
   engine_.finish();
   return ok_status();
 }
@@ -170,7 +157,7 @@ Status Run::step(ReadAhead::Piece& piece) {
   reorder_.push(std::move(piece.batch));
   if (piece.last) reorder_.finish_source(piece.input->source);
   reorder_.release(released_);
-  feed_.evaluate(released_);
+  evaluate(released_);
   report_progress();
   return ok_status();
 }
@@ -193,10 +180,56 @@ void Run::count_long_lines(const ReadAhead::Piece& piece) {
   }
 }
 
-void Run::pace(int64_t first_ns, int64_t step_ns) {
+void Run::pace(int64_t ts_ns) {
+  if (options_.speed <= 0 || summary_.first_ts_ns == kNoTimeNs) return;
   const auto offset = std::chrono::nanoseconds(
-      static_cast<int64_t>(static_cast<double>(step_ns - first_ns) / options_.speed));
+      static_cast<int64_t>(static_cast<double>(ts_ns - summary_.first_ts_ns) / options_.speed));
   std::this_thread::sleep_until(started_ + offset);
+}
+
+/// Late events count for the incidents that are open when they come: in their place among the
+/// records, so that the batch does not matter.
+void Run::count_late(const stream::Released& released, size_t at) {
+  const int64_t after = std::min(released.late_after_ns[at] - 1, options_.until_ns);
+  if (summary_.last_ts_ns != kNoTimeNs && after > summary_.last_ts_ns) engine_.process({}, after);
+  engine_.count_late(std::span(released.late).subspan(at, 1));
+}
+
+void Run::evaluate(const stream::Released& released) {
+  const std::span<const abi::Record* const> all(released.records);
+  size_t end = all.size();
+  while (end > 0 && all[end - 1]->ts_ns > options_.until_ns) --end;
+  const size_t step = std::max<size_t>(1, options_.batch_events);
+  size_t late = 0;
+  for (size_t begin = 0; begin < end;) {
+    if (late < released.late.size() && all[begin]->ts_ns >= released.late_after_ns[late]) {
+      count_late(released, late++);
+      continue;
+    }
+    // A stamp is never split: topology of one stamp holds for all of its events.
+    size_t stop = std::min(begin + step, end);
+    while (stop < end && all[stop]->ts_ns == all[stop - 1]->ts_ns) ++stop;
+    if (late < released.late.size()) {
+      const auto before = [](const abi::Record* r, int64_t ts_ns) { return r->ts_ns < ts_ns; };
+      const auto next = std::lower_bound(all.begin() + begin, all.begin() + stop,
+                                         released.late_after_ns[late], before);
+      stop = static_cast<size_t>(next - all.begin());
+    }
+    const auto slice = all.subspan(begin, stop - begin);
+    begin = stop;
+    if (summary_.first_ts_ns == kNoTimeNs) summary_.first_ts_ns = slice.front()->ts_ns;
+    pace(slice.back()->ts_ns);
+    engine_.process(slice, slice.back()->ts_ns);
+    summary_.last_ts_ns = slice.back()->ts_ns;
+  }
+  while (late < released.late.size()) count_late(released, late++);
+  summary_.events_evaluated += end;
+  // The end of the input is no time: nothing is known of what comes after the last event.
+  if (released.watermark_ns == INT64_MAX && !options_.complete_input) return;
+  const int64_t watermark = std::min(released.watermark_ns, options_.until_ns);
+  if (end > 0 && end == all.size() && watermark > summary_.last_ts_ns) {
+    engine_.process({}, watermark);
+  }
 }
 
 void Run::report_progress() {
@@ -206,14 +239,11 @@ void Run::report_progress() {
     progress.bytes_read += input->bytes_read;
     progress.bytes_total += input->lines->bytes_total();
   }
-  progress.events = feed_.events();
+  progress.events = summary_.events_evaluated;
   hooks_.progress(progress);
 }
 
 PipelineSummary Run::finish() {
-  summary_.events_evaluated = feed_.events();
-  summary_.first_ts_ns = feed_.first_ts_ns();
-  summary_.last_ts_ns = feed_.last_ts_ns();
   for (const auto& input : inputs_) {
     for (const auto& decoder : input->decoders) summary_.counters.add(decoder->counters());
     if (input->log) {
