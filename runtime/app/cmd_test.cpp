@@ -176,7 +176,8 @@ Command add_test(CLI::App& app, const CommonFlags& common) {
                   "only tests whose title matches this RE2 pattern; -run means the same");
   sub->add_flag("-v,--verbose", flags->options.verbose, "show every test with its timeline");
   sub->add_flag("--matrix", flags->options.matrix,
-                "also run each test shuffled, in one batch and with 2 threads: all must agree");
+                "also run each test shuffled, in one batch, with 2 threads and from saved states: "
+                "all must agree");
   sub->add_option("--shuffle-seed", flags->options.shuffle_seed, "seed of the arrival orders");
   sub->add_option("--junit", flags->junit, "write a JUnit XML file");
   sub->add_flag("--coverage", flags->coverage,

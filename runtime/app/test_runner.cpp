@@ -33,6 +33,9 @@ struct Variant {
   std::vector<Arrival> arrivals;
   unsigned threads = 1;
   bool one_by_one = true;  // release after every item, or only at the end
+  /// After each of so many parts of the arrivals the test goes on from a saved state, in a new engine.
+  size_t restores = 0;
+  unsigned restored_threads = 1;
 };
 
 std::vector<Arrival> in_order(const Script& script) {
@@ -64,8 +67,35 @@ class Session {
       : pack_(std::move(pack)), patterns_(std::move(patterns)), script_(script) {}
 
   Result<Observed> run(const Variant& variant) {
+    if (auto status = begin(variant.threads); !status.ok()) return status.error();
+    place();
+    names_.emplace(pack_, engine_->topology());
+    source_ = pack_->symbols->intern("test");
+    reorder_->add_source(source_, /*is_log=*/true);  // the script's order breaks ties
+    stream::Released released;
+    const size_t part = variant.arrivals.size() / (variant.restores + 1) + 1;
+    for (size_t i = 0; i < variant.arrivals.size(); ++i) {
+      if (variant.restores > 0 && i % part == part - 1) {
+        if (auto status = restore(variant.restored_threads); !status.ok()) return status.error();
+      }
+      reorder_->push(decode(*variant.arrivals[i].item));
+      if (!variant.one_by_one) continue;
+      reorder_->release(released);
+      feed(released);
+    }
+    reorder_->finish(released);
+    feed(released);
+    engine_->finish();
+    observed_.counters.add(reorder_->counters());
+    observed_.near_misses = engine_->near_misses();
+    observed_.unplaced = engine_->triggers_unplaced();
+    return std::move(observed_);
+  }
+
+ private:
+  Status begin(unsigned threads) {
     engine::EngineOptions options;
-    options.threads = variant.threads;
+    options.threads = threads;
     options.near_misses = true;
     engine::EngineSinks sinks;
     sinks.verdict = [this](abi::Verdict&& v) { observed_.verdicts.push_back(std::move(v)); };
@@ -73,31 +103,28 @@ class Session {
     auto created = engine::Engine::create(pack_, options, sinks);
     if (!created.ok()) return created.error();
     engine_ = std::move(created).value();
-    place();
-    names_.emplace(pack_, engine_->topology());
     stream::ReorderOptions reorder_options;
     reorder_options.lateness_ns = pack_->clock.lateness_ns;
     reorder_options.idle_after_ns = pack_->clock.idle_after_ns;
-    stream::Reorder reorder(pack_, reorder_options);
-    source_ = pack_->symbols->intern("test");
-    reorder.add_source(source_, /*is_log=*/true);  // the script's order breaks ties
-    stream::Released released;
-    for (const Arrival& arrival : variant.arrivals) {
-      reorder.push(decode(*arrival.item));
-      if (!variant.one_by_one) continue;
-      reorder.release(released);
-      feed(released);
-    }
-    reorder.finish(released);
-    feed(released);
-    engine_->finish();
-    observed_.counters.add(reorder.counters());
-    observed_.near_misses = engine_->near_misses();
-    observed_.unplaced = engine_->triggers_unplaced();
-    return std::move(observed_);
+    reorder_ = std::make_unique<stream::Reorder>(pack_, reorder_options);
+    return ok_status();
   }
 
- private:
+  /// As a process does that was stopped and started: all that goes on comes from the state.
+  Status restore(unsigned threads) {
+    StateWriter writer(*pack_->symbols);
+    engine_->save(writer);
+    reorder_->save(writer);
+    const std::string state = writer.take();
+    observed_.counters.add(reorder_->counters());
+    if (auto status = begin(threads); !status.ok()) return status;
+    StateReader reader(state, *pack_->symbols);
+    auto loaded = engine_->load(reader);
+    if (!loaded.ok()) return loaded.error();
+    if (!loaded.value().notes.empty()) return Error{"a state was not taken over as a whole"};
+    return reorder_->load(reader, loaded.value().notes);
+  }
+
   void place() {
     auto& symbols = *pack_->symbols;
     for (const auto& node : script_.nodes) {
@@ -183,6 +210,7 @@ class Session {
   std::shared_ptr<const stream::LineMatcher> patterns_;
   const Script& script_;
   std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<stream::Reorder> reorder_;
   std::optional<engine::InventoryNames> names_;
   SymbolId source_ = kNoSymbol;
   std::string padded_;
@@ -223,6 +251,8 @@ std::vector<Variant> variants_of(const Script& script, int64_t lateness_ns,
   if (options.matrix) {
     variants.push_back({"one batch", in_order(script), 1, false});
     variants.push_back({"2 threads", in_order(script), 2, true});
+    variants.push_back({"restored midway", in_order(script), 1, true, 1, 4});
+    variants.push_back({"restored 5 times", in_order(script), 4, true, 5, 1});
   }
   return variants;
 }

@@ -1,7 +1,8 @@
 // TestRunner: runs `test` blocks on a virtual clock and checks their expectations (A12).
 //
 // A test fails when an expectation does not hold, when no expectation ran, when its input is
-// rejected, or when a shuffled arrival order changes any firing or verdict. Deterministic.
+// rejected, or when a shuffled arrival order, other threads or a saved and loaded state change any
+// firing or verdict. Deterministic.
 #pragma once
 
 #include <string>
@@ -15,7 +16,8 @@ namespace reflex::app {
 class TestCoverage;
 
 struct TestOptions {
-  bool matrix = false;  // every test also batch 1, 3 shuffles and 2 threads
+  /// Every test also batch 1, 3 shuffles, 2 threads, and restored from saved states on the way.
+  bool matrix = false;
   uint64_t shuffle_seed = 1;
   bool verbose = false;
   /// Compiled line patterns of the pack set, shared by all tests; null: each decoder makes its own.

@@ -28,11 +28,11 @@ class Run {
   Run(std::shared_ptr<const abi::CompiledPack> pack, Engine& engine, const PipelineOptions& options,
       const PipelineHooks& hooks)
       : pack_(std::move(pack)),
-        engine_(engine),
+        engine_(&engine),
         options_(options),
         hooks_(hooks),
         names_(pack_, engine.topology()),
-        reorder_(pack_, reorder_options(), locked_sink()),
+        reorder_(std::make_unique<stream::Reorder>(pack_, reorder_options(), locked_sink())),
         rejects_(own_counters_, locked_sink()),
         started_(std::chrono::steady_clock::now()) {}
 
@@ -53,6 +53,7 @@ class Run {
   Status open_events(const std::string& path);
   Status open_log(const LogInput& input);
   Status step(ReadAhead::Piece& piece);
+  Status restore();
   Status bad_end(const ReadAhead::Piece& piece);
   void count_long_lines(const ReadAhead::Piece& piece);
   void count_late(const stream::Released& released, size_t at);
@@ -61,11 +62,12 @@ class Run {
   void report_progress();
 
   std::shared_ptr<const abi::CompiledPack> pack_;
-  Engine& engine_;
+  Engine* engine_;
   const PipelineOptions& options_;
   const PipelineHooks& hooks_;
   InventoryNames names_;
-  stream::Reorder reorder_;
+  std::unique_ptr<stream::Reorder> reorder_;
+  size_t pieces_ = 0;
   std::mutex reject_mutex_;
   stream::IngestCounters own_counters_;
   stream::RejectSampler rejects_;
@@ -94,7 +96,7 @@ Status Run::open_events(const std::string& path) {
   for (unsigned i = 0; i < threads(); ++i) {
     input->decoders.push_back(std::make_unique<stream::NdjsonDecoder>(pack_, locked_sink()));
   }
-  reorder_.add_source(input->source, /*is_log=*/false);
+  reorder_->add_source(input->source, /*is_log=*/false);
   inputs_.push_back(std::move(input));
   return ok_status();
 }
@@ -113,9 +115,9 @@ Status Run::open_log(const LogInput& log) {
   if (!line_patterns_) line_patterns_ = stream::compile_line_patterns(*pack_);
   input->log = std::make_unique<stream::LogDecoder>(pack_, node, input->source, log_options,
                                                     locked_sink(), line_patterns_);
-  reorder_.add_source(input->source, /*is_log=*/true);
-  engine_.coverage().add_log(node);
-  engine_.mark_log_source(input->source);
+  reorder_->add_source(input->source, /*is_log=*/true);
+  engine_->coverage().add_log(node);
+  engine_->mark_log_source(input->source);
   inputs_.push_back(std::move(input));
   return ok_status();
 }
@@ -133,17 +135,20 @@ Status Run::open_all() {
 Status Run::read_all() {
   {
     ReadAhead ahead(inputs_, threads(), options_.chunk_bytes);
-    engine_.signals().set_crew(&ahead);
+    engine_->signals().set_crew(&ahead);
     Status status = ok_status();
     while (const auto piece = ahead.next()) {
       if (status = step(*piece); !status.ok()) break;
+      if (options_.restore_every == 0 || ++pieces_ % options_.restore_every != 0) continue;
+      if (status = restore(); !status.ok()) break;
+      engine_->signals().set_crew(&ahead);
     }
-    engine_.signals().set_crew(nullptr);
+    engine_->signals().set_crew(nullptr);
     if (!status.ok()) return status;
   }
-  reorder_.finish(released_);
+  reorder_->finish(released_);
   evaluate(released_);
-  engine_.finish();
+  engine_->finish();
   return ok_status();
 }
 
@@ -154,12 +159,30 @@ Status Run::step(ReadAhead::Piece& piece) {
     if (auto status = bad_end(piece); !status.ok()) return status;
   }
   names_.rename(piece.batch);
-  reorder_.push(std::move(piece.batch));
-  if (piece.last) reorder_.finish_source(piece.input->source);
-  reorder_.release(released_);
+  reorder_->push(std::move(piece.batch));
+  if (piece.last) reorder_->finish_source(piece.input->source);
+  reorder_->release(released_);
   evaluate(released_);
   report_progress();
   return ok_status();
+}
+
+/// Goes on in a new engine, a new reorder buffer and new names, from their saved states.
+Status Run::restore() {
+  StateWriter writer(*pack_->symbols);
+  names_.save(writer);
+  engine_->save(writer);
+  reorder_->save(writer);
+  const std::string state = writer.take();
+  engine_->signals().set_crew(nullptr);
+  engine_ = hooks_.fresh_engine();
+  own_counters_.add(reorder_->counters());
+  reorder_ = std::make_unique<stream::Reorder>(pack_, reorder_options(), locked_sink());
+  StateReader reader(state, *pack_->symbols);
+  if (!names_.load(reader)) return Error{"the state of the names is damaged"};
+  auto loaded = engine_->load(reader);
+  if (!loaded.ok()) return loaded.error();
+  return reorder_->load(reader, loaded.value().notes);
 }
 
 /// A source that breaks off in the middle is bad data: what it gave counts, the others go on. One
@@ -191,8 +214,8 @@ void Run::pace(int64_t ts_ns) {
 /// records, so that the batch does not matter.
 void Run::count_late(const stream::Released& released, size_t at) {
   const int64_t after = std::min(released.late_after_ns[at] - 1, options_.until_ns);
-  if (summary_.last_ts_ns != kNoTimeNs && after > summary_.last_ts_ns) engine_.process({}, after);
-  engine_.count_late(std::span(released.late).subspan(at, 1));
+  if (summary_.last_ts_ns != kNoTimeNs && after > summary_.last_ts_ns) engine_->process({}, after);
+  engine_->count_late(std::span(released.late).subspan(at, 1));
 }
 
 void Run::evaluate(const stream::Released& released) {
@@ -219,7 +242,7 @@ void Run::evaluate(const stream::Released& released) {
     begin = stop;
     if (summary_.first_ts_ns == kNoTimeNs) summary_.first_ts_ns = slice.front()->ts_ns;
     pace(slice.back()->ts_ns);
-    engine_.process(slice, slice.back()->ts_ns);
+    engine_->process(slice, slice.back()->ts_ns);
     summary_.last_ts_ns = slice.back()->ts_ns;
   }
   while (late < released.late.size()) count_late(released, late++);
@@ -228,7 +251,7 @@ void Run::evaluate(const stream::Released& released) {
   if (released.watermark_ns == INT64_MAX && !options_.complete_input) return;
   const int64_t watermark = std::min(released.watermark_ns, options_.until_ns);
   if (end > 0 && end == all.size() && watermark > summary_.last_ts_ns) {
-    engine_.process({}, watermark);
+    engine_->process({}, watermark);
   }
 }
 
@@ -254,7 +277,7 @@ PipelineSummary Run::finish() {
     }
   }
   summary_.counters.add(own_counters_);
-  summary_.counters.add(reorder_.counters());
+  summary_.counters.add(reorder_->counters());
   return std::move(summary_);
 }
 

@@ -38,6 +38,9 @@ struct PipelineOptions {
   double speed = 0;  // events per wall second factor; 0 = as fast as possible
   stream::LogOptions log_options;
   bool year_given = false;  // false: the year of each log file's time
+  /// Not 0: after so many pieces, again and again, the run goes on in a new engine that has loaded the
+  /// state of the last one. The outcome is the same: tests run so. Needs PipelineHooks::fresh_engine.
+  size_t restore_every = 0;
 };
 
 struct PipelineSummary {
@@ -57,6 +60,8 @@ struct Progress {
 struct PipelineHooks {
   stream::RejectSink rejected;                    // may be empty
   std::function<void(const Progress&)> progress;  // may be empty; called once a chunk
+  /// A new engine with the sinks of the first; it outlives the run. For restore_every.
+  std::function<Engine*()> fresh_engine;
 };
 
 Result<PipelineSummary> run_pipeline(std::shared_ptr<const abi::CompiledPack> pack, Engine& engine,

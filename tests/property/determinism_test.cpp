@@ -1,5 +1,6 @@
 // The same events and packs give byte-identical verdicts: for 1, 2 and 4 threads, batches of 1 and
-// 4096, any arrival order within lateness, and for the interpreter as for the JIT.
+// 4096, any arrival order within lateness, for the interpreter as for the JIT, and however often the
+// state is saved and loaded on the way, into an engine of any number of threads.
 //
 // Runs the whole path from NDJSON files to verdict lines. Seeds are fixed and printed.
 #include <fmt/format.h>
@@ -178,6 +179,8 @@ struct Setting {
   unsigned threads = 1;
   size_t batch = 4096;
   size_t chunk_bytes = 1u << 20;
+  size_t restore_every = 0;       // pieces
+  unsigned restore_threads = 1;  // of the engines that go on
 };
 
 std::string run(const std::shared_ptr<const abi::CompiledPack>& pack, const std::string& path,
@@ -197,12 +200,23 @@ std::string run(const std::shared_ptr<const abi::CompiledPack>& pack, const std:
   auto engine = engine::Engine::create(pack, engine_options, sinks);
   EXPECT_TRUE(engine.ok());
   engine::PipelineOptions options;
+  options.restore_every = setting.restore_every;
+  std::vector<std::unique_ptr<engine::Engine>> restored;
+  engine::PipelineHooks hooks;
+  hooks.fresh_engine = [&] {
+    engine_options.threads = restored.size() % 2 == 0 ? setting.restore_threads : setting.threads;
+    auto next = engine::Engine::create(pack, engine_options, sinks);
+    EXPECT_TRUE(next.ok());
+    restored.push_back(std::move(next).value());
+    return restored.back().get();
+  };
   options.events = {path};
   options.threads = setting.threads;
   options.batch_events = setting.batch;
   options.chunk_bytes = setting.chunk_bytes;
-  auto summary = engine::run_pipeline(pack, *engine.value(), options, {});
-  EXPECT_TRUE(summary.ok());
+  auto summary = engine::run_pipeline(pack, *engine.value(), options, hooks);
+  EXPECT_TRUE(summary.ok()) << (summary.ok() ? "" : summary.error().message);
+  EXPECT_EQ(setting.restore_every == 0, restored.empty());
   EXPECT_EQ(summary.value().counters.rejected_total(), 0u);
   out += firings;
   // The event source names the file; every arrangement has its own.
@@ -224,6 +238,21 @@ TEST(Determinism, ThreadsBatchesAndChunksGiveTheSameBytes) {
           ASSERT_EQ(difference(run(pack, trace.path(), {threads, batch, chunk}), expected), "");
         }
       }
+    }
+  }
+}
+
+TEST(Determinism, SavedAndLoadedOnTheWayGivesTheSameBytes) {
+  const auto pack = compile_pack(compiler::Backend::kJit);
+  for (const uint64_t seed : {1u, 2u}) {
+    const Trace trace(shuffle_within_lateness(make_stream(seed), seed + 100));
+    const std::string expected = run(pack, trace.path(), {});
+    const auto size = static_cast<size_t>(std::filesystem::file_size(trace.path()));
+    for (const auto& setting : {Setting{1, 4096, size / 2, 1, 1}, Setting{1, 64, size / 7, 1, 4},
+                                Setting{4, 4096, size / 20, 3, 1}, Setting{2, 1, 2000, 1, 2}}) {
+      SCOPED_TRACE(fmt::format("seed {} threads {} then {}, every {} bytes", seed, setting.threads,
+                               setting.restore_threads, setting.chunk_bytes * setting.restore_every));
+      ASSERT_EQ(difference(run(pack, trace.path(), setting), expected), "");
     }
   }
 }
