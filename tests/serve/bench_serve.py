@@ -217,9 +217,9 @@ def bench_incidents(binary, source, folder, incidents=1024, lateness=5.0):
 def thousand_rules(changed):
     head = "pack many 1.0.0\nevent m.sample { key node: node  value: f64  code: u16 }\n"
     rules = "".join(
-        f"signal s{i} on node {{ when count(m.sample where e.code == {i}, last 5m) >= "
+        f"signal s{i} on node {{ when count(m.sample where it.code == {i}, 5m) >= "
         f"{3 + (changed if i == 500 else 0)} }} leak 1e-3 per hour\n" for i in range(1000))
-    return head + rules.replace("m.sample where e.code", "m.sample where code")
+    return head + rules
 
 
 def bench_reload(binary, source, folder):

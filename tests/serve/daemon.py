@@ -6,11 +6,12 @@ import signal
 import subprocess
 import time
 
-PACK = """pack crash 1.0.0 { clock { lateness 2s } }
+PACK = """pack crash 1.0.0
+clock { lateness 2s }
 event gpu.xid { key node: node  code: u16 }
 event net.drop { key node: node  value: f64 }
 signal xid on node { e: gpu.xid where e.code == 79 } leak 1e-4 per hour
-signal drops on node { when count(net.drop, last 5m) >= 3 } leak 1e-2 per hour
+signal drops on node { when count(net.drop, 5m) >= 3 } leak 1e-2 per hour
 fault gpu on node { prior 2e-4 per job }
 fault nic on node { prior 2e-4 per job }
 gpu causes xid p 0.8 lag -1m .. 5m

@@ -18,7 +18,7 @@ std::string test_pack(int limit, const std::string& extra) {
 event gpu.xid {{ key node: node  code: u16 }}
 event net.drop {{ key node: node  value: f64 }}
 signal xid on node {{ e: gpu.xid where e.code == 79 }} leak 1e-4 per hour
-signal drops on node {{ when count(net.drop, last 5m) >= {} }} leak 1e-2 per hour
+signal drops on node {{ when count(net.drop, 5m) >= {} }} leak 1e-2 per hour
 fault gpu on node {{ prior 2e-4 per job }}
 fault nic on node {{ prior 2e-4 per job }}
 gpu causes xid p 0.8 lag -1m .. 5m
