@@ -51,7 +51,7 @@ def soak(args, folder):
             next_reload += 10
             reloads += 1
             with open(daemon.packs[0], "w") as file:
-                file.write(PACK.replace(">= 3", f">= {3 + reloads % 2}") + f"// {reloads}\n")
+                file.write(PACK.replace(">= 3", f">= {3 + reloads % 2}") + f"# {reloads}\n")
             status, answer = daemon.request("POST", "/-/reload")
             if status != 200:
                 failures.append(f"reload: {answer[:200]}")

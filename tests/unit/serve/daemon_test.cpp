@@ -218,7 +218,7 @@ TEST(Daemon, ReloadsUnderLoadLoseAndDoubleNoEvent) {
   });
   int swapped = 0;
   for (int i = 0; !done || i < 5; ++i) {
-    world.write_pack(test_pack(3) + fmt::format("// text {}\n", i));
+    world.write_pack(test_pack(3) + fmt::format("# text {}\n", i));
     const auto answer = world.daemon().reload();
     EXPECT_EQ(answer.outcome, Outcome::kSwapped) << answer.error;
     for (const auto& row : answer.plan) EXPECT_EQ(row.fate, "kept") << row.name;
@@ -228,8 +228,6 @@ TEST(Daemon, ReloadsUnderLoadLoseAndDoubleNoEvent) {
   EXPECT_GE(swapped, 5);
   world.settle();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the view is of a moment ago
-  world.give(later(1000));
-  world.settle();
   EXPECT_EQ(world.verdicts().size(), want.size());
   EXPECT_EQ(world.verdicts(), want);
   const auto status = world.daemon().status();

@@ -14,7 +14,8 @@ namespace reflex::serve {
 namespace fs = std::filesystem;
 
 std::string test_pack(int limit, const std::string& extra) {
-  return fmt::format(R"rfx(pack world 1.0.0 {{ clock {{ lateness 2s } } }}
+  return fmt::format(R"rfx(pack world 1.0.0
+clock {{ lateness 2s }}
 event gpu.xid {{ key node: node  code: u16 }}
 event net.drop {{ key node: node  value: f64 }}
 signal xid on node {{ e: gpu.xid where e.code == 79 }} leak 1e-4 per hour
