@@ -59,7 +59,7 @@ class Daemon:
         with open(self.config, "w") as file:
             file.write(f'state_dir = "state"\n[packs]\npaths = {json.dumps(packs)}\n'
                        f'backend = "{backend}"\n[http]\nlisten = "127.0.0.1:0"\n'
-                       '[clock]\nticks = false\n'
+                       '[clock]\nticks = false\n[store]\nkeep = "40000d"\n'
                        f'[[sinks]]\ntype = "file"\npath = "{self.verdicts}"\n')
         self.settings = list(settings)
         self.process = None

@@ -73,6 +73,7 @@ DaemonOptions DaemonWorld::options() const {
   request.flags = {{"state_dir", folder_.file("state")},
                    {"packs.paths", folder_.file("rules")},
                    {"clock.ticks", "false"},
+                   {"store.keep", "40000d"},  // the events are old
                    {"journal.segment", "64KiB"}};
   request.flags.insert(request.flags.end(), flags.begin(), flags.end());
   auto config = load_config(request);
