@@ -32,6 +32,8 @@ reflex_test(backtest_test unit unit/backtest reflex_backtest)
 reflex_test(adapt_test unit unit/adapt reflex_adapt rapidcheck)
 reflex_test(engine_test unit unit/engine reflex_engine)
 reflex_test(determinism_test property property reflex_engine reflex_cluster reflex_explain reflex_driver)
+reflex_test(serve_test unit unit/serve reflex_serve reflex_driver rapidcheck)
+reflex_test(store_test unit unit/store reflex_store)
 
 # Layout rules over the sources themselves.
 reflex_test(tidy_test tidy tidy)

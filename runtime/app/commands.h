@@ -36,6 +36,10 @@ Command add_new(CLI::App& app, const CommonFlags& common);
 Command add_completion(CLI::App& app, const CommonFlags& common);
 Command add_diff(CLI::App& app, const CommonFlags& common);
 Command add_worker(CLI::App& app, const CommonFlags& common);
+Command add_serve(CLI::App& app, const CommonFlags& common);
+Command add_config(CLI::App& app, const CommonFlags& common);
+/// reload, status, snapshot, shadow, promote: of a running daemon.
+Command add_client(CLI::App& app, const CommonFlags& common);
 Command add_schema(CLI::App& app, const CommonFlags& common);
 
 }  // namespace reflex::app

@@ -79,6 +79,13 @@ struct SourceStatus {
   uint64_t queue_bytes = 0;  // accepted and not yet evaluated
 };
 
+/// A count under one or two labels (source and kind, signal and by), in the order of the field's
+/// name.
+struct CountOf {
+  std::string first, second;
+  uint64_t count = 0;
+};
+
 struct LaneStatus {
   std::string set_sha256;
   std::vector<abi::PackIdentity> packs;
@@ -89,6 +96,18 @@ struct LaneStatus {
   std::vector<std::pair<std::string, uint64_t>> events_by_kind, firings_by_signal,
       rejected_by_reason;
   uint64_t keys = 0, state_bytes = 0, evictions = 0, partials_dropped = 0;
+  // For /metrics; what is left empty has no line there.
+  std::vector<CountOf> events_by_source_kind, late_by_source, evaluations_by_signal,
+      suppressed_by_signal, keys_by_entity, evictions_by_reason, regime_changes_by_class;
+  uint64_t ambiguous_nodes = 0, jit_code_bytes = 0;
+};
+
+struct SinkStatus {
+  std::string name;
+  uint64_t queued = 0;     // lines that are not delivered yet
+  uint64_t delivered = 0, failed = 0;  // lines, attempts
+  uint64_t dropped = 0;    // lines that retention took before the sink had them
+  std::string last_error;  // "" when the last attempt was good
 };
 
 struct Status {
@@ -98,6 +117,7 @@ struct Status {
   LaneStatus live;
   std::shared_ptr<const LaneStatus> shadow;  // null: none
   std::vector<SourceStatus> sources;
+  std::vector<SinkStatus> sinks;
   uint64_t journal_bytes = 0, journal_begin = 0, journal_end = 0;
   int64_t last_snapshot_wall_ns = 0;
   std::string last_snapshot_error;
@@ -124,6 +144,16 @@ struct Feedback {
   std::string comment;
 };
 
+/// An operator's word that a signal on a node counts for nothing until then (A11). `lifted`: the
+/// order of this id ends now.
+struct SuppressionOrder {
+  std::string id;
+  std::string node, signal;  // empty: every one
+  int64_t from_ns = 0, until_ns = 0;
+  std::string reason, by;
+  bool lifted = false;
+};
+
 class DaemonPort {
  public:
   virtual ~DaemonPort() = default;
@@ -141,9 +171,16 @@ class DaemonPort {
   virtual ReloadAnswer start_shadow(const std::vector<std::string>& paths) = 0;
   virtual ReloadAnswer promote() = 0;
   virtual reflex::Status drop_shadow() = 0;
+  /// The newest verdicts of the shadow set, oldest first; empty without one.
+  virtual std::vector<std::shared_ptr<const abi::Verdict>> shadow_verdicts() { return {}; }
   virtual reflex::Status snapshot() = 0;
   /// On disk (journal) when it returns; the engine learns it at its place in the stream.
   virtual reflex::Status feedback(const Feedback& feedback) = 0;
+  /// The same for an order of suppression; engine::Engine::suppress() applies it.
+  virtual reflex::Status suppress(const SuppressionOrder& order) {
+    (void)order;
+    return Error{"this daemon takes no orders of suppression"};
+  }
   /// Calls `told` for every verdict from now on, from the lane's thread: only queue it there.
   virtual uint64_t subscribe(std::function<void(const LiveVerdict&)> told) = 0;
   virtual void unsubscribe(uint64_t subscription) = 0;

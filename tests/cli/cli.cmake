@@ -25,6 +25,11 @@ if(TARGET reflex)
     $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(flood_test PROPERTIES LABELS cli TIMEOUT 300)
 
+  # kill -9 of a live daemon; the long form is ./dev soak.
+  add_test(NAME crash_test COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tests/serve/crash_test.py
+    $<TARGET_FILE:reflex> --kills 12 --bodies 300)
+  set_tests_properties(crash_test PROPERTIES LABELS cli TIMEOUT 300)
+
   add_executable(demo_test ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/demo/demo_test.cpp)
   target_link_libraries(demo_test PRIVATE reflex_flags GTest::gtest GTest::gtest_main
     nlohmann_json::nlohmann_json)

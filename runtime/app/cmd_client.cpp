@@ -1,0 +1,150 @@
+// Commands that talk to a running daemon: reload, status, snapshot, shadow, promote.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/app/commands.h"
+#include "runtime/app/load_packs.h"
+#include "runtime/serve/http_client.h"
+
+namespace reflex::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ClientFlags {
+  std::string url = "http://127.0.0.1:7480";
+  std::string token_file;
+  std::vector<std::string> paths;  // of shadow
+  bool drop = false;
+};
+
+void add_client_options(CLI::App& sub, ClientFlags& flags) {
+  sub.add_option("--url", flags.url, "the daemon's address")->envname("REFLEX_URL");
+  sub.add_option("--token-file", flags.token_file, "file with a bearer token")
+      ->envname("REFLEX_TOKEN_FILE");
+}
+
+class Client {
+ public:
+  Client(const ClientFlags& flags, const CommonFlags& common) : flags_(flags), common_(common) {}
+
+  /// Prints the answer; `tell` makes lines for people of it.
+  int ask(const std::string& method, const std::string& path, const std::string& body,
+          const std::function<std::string(const Json&)>& tell) {
+    serve::HttpRequestText request;
+    request.method = method;
+    request.url = flags_.url + path;
+    request.body = body;
+    request.timeout = std::chrono::minutes(5);  // a large set takes its time
+    if (!flags_.token_file.empty()) {
+      std::ifstream file(flags_.token_file);
+      if (!std::getline(file, request.token)) {
+        print_error(common_, flags_.token_file + " cannot be read");
+        return kUsage;
+      }
+    }
+    auto answer = serve::http_request(request);
+    if (!answer.ok()) {
+      print_error(common_, answer.error().message + " (does `reflex serve` run there?)");
+      return kUsage;
+    }
+    const Json json = Json::parse(answer.value().body, nullptr, /*allow_exceptions=*/false);
+    const bool good = answer.value().status < 300;
+    if (common_.format == "json" || json.is_discarded()) {
+      fmt::print("{}\n", answer.value().body);
+    } else if (good) {
+      fmt::print("{}", tell(json));
+    }
+    if (good) return kOk;
+    if (json.is_object()) {
+      print_error(common_, json.value("error", fmt::format("status {}", answer.value().status)));
+      for (const auto& one : json.value("diagnostics", Json::array())) print_diagnostic(one);
+    }
+    return answer.value().status == 422 ? kInvalidPack : kUsage;
+  }
+
+ private:
+  void print_diagnostic(const Json& one) const {
+    if (common_.format == "json") return;
+    if (!one.is_object()) {
+      fmt::print(stderr, "{}\n", one.dump());
+      return;
+    }
+    fmt::print(stderr, "{}:{}: {} {}: {}\n", one.value("file", std::string("?")),
+               one.value("line", 0), one.value("severity", std::string("error")),
+               one.value("code", one.value("id", std::string())),
+               one.value("message", std::string()));
+  }
+  const ClientFlags& flags_;
+  const CommonFlags& common_;
+};
+
+std::string reload_text(const Json& json) {
+  const std::string set = json.value("set_sha256", std::string()).substr(0, 12);
+  if (json.value("unchanged", false)) return fmt::format("unchanged: set {}\n", set);
+  std::string out = fmt::format(
+      "set {} is in force; compiled in {:.1f} ms, restored in {:.1f} ms, "
+      "the stream paused {:.0f} us\n",
+      set, json.value("compile_ms", 0.0), json.value("restore_ms", 0.0),
+      json.value("pause_us", 0.0));
+  size_t kept = 0;
+  for (const auto& row : json.value("plan", Json::array())) {
+    const std::string why = row["why"].is_string() ? row["why"].get<std::string>() : "";
+    if (row.value("fate", std::string()) == "kept" && why.empty()) {
+      ++kept;
+      continue;
+    }
+    out += fmt::format("  {:<8} {} {}{}{}\n", row.value("fate", std::string()),
+                       row.value("kind", std::string()), row.value("name", std::string()),
+                       why.empty() ? "" : ": ", why);
+  }
+  if (kept > 0) out += fmt::format("  kept     {} more\n", kept);
+  return out;
+}
+
+std::string plain(const Json& json) { return json.dump(2) + "\n"; }
+
+}  // namespace
+
+Command add_client(CLI::App& app, const CommonFlags& common) {
+  auto flags = std::make_shared<ClientFlags>();
+  auto* reload = app.add_subcommand("reload", "make a running daemon take its packs anew");
+  auto* status = app.add_subcommand("status", "what a running daemon is doing");
+  auto* snapshot = app.add_subcommand("snapshot", "make a running daemon save its state");
+  auto* shadow = app.add_subcommand("shadow", "run a candidate set beside the live one");
+  auto* promote = app.add_subcommand("promote", "make the shadow set the live one");
+  for (auto* sub : {reload, status, snapshot, shadow, promote}) add_client_options(*sub, *flags);
+  shadow->add_option("packs", flags->paths, "packs of the candidate; none: show what it says");
+  shadow->add_flag("--drop", flags->drop, "end the shadow set");
+  return [=, &common] {
+    Client client(*flags, common);
+    if (reload->parsed()) return client.ask("POST", "/-/reload", "", reload_text);
+    if (status->parsed()) return client.ask("GET", "/api/v1/status", "", plain);
+    if (promote->parsed()) return client.ask("POST", "/api/v1/promote", "", reload_text);
+    if (snapshot->parsed()) {
+      return client.ask("POST", "/api/v1/snapshot", "",
+                        [](const Json&) { return std::string("the state is saved\n"); });
+    }
+    if (!shadow->parsed()) return -1;
+    if (flags->drop) {
+      return client.ask("DELETE", "/api/v1/shadow", "",
+                        [](const Json&) { return std::string("the shadow set has ended\n"); });
+    }
+    if (flags->paths.empty()) return client.ask("GET", "/api/v1/shadow", "", plain);
+    Json body;
+    body["paths"] = Json::array();
+    // The daemon runs elsewhere: it needs whole paths.
+    for (const auto& path : flags->paths) {
+      std::error_code none;
+      body["paths"].push_back(std::filesystem::absolute(path, none).lexically_normal().string());
+    }
+    return client.ask("POST", "/api/v1/shadow", body.dump(), reload_text);
+  };
+}
+
+}  // namespace reflex::app

@@ -1,0 +1,64 @@
+// Compiling for the daemon: see serve_packs.h.
+#include "runtime/app/serve_packs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "compiler/driver/compile.h"
+#include "runtime/app/load_packs.h"
+
+namespace reflex::app {
+namespace {
+
+/// The diagnostics that `reflex check --format json` prints, one object each.
+std::vector<std::string> diagnostics_of(const compiler::Compilation& compilation) {
+  std::vector<std::string> out;
+  const auto all = nlohmann::ordered_json::parse(
+      diag::render_json(compilation.sink.sorted(), compilation.sources), nullptr, false);
+  const auto& list = all.is_object() && all.contains("diagnostics") ? all["diagnostics"] : all;
+  if (!list.is_array()) return {list.dump()};
+  for (const auto& one : list) out.push_back(one.dump());
+  return out;
+}
+
+Result<serve::CompiledSet> compile(const std::vector<std::string>& packs,
+                                   const std::vector<std::string>& profiles,
+                                   const compiler::Options& options) {
+  std::vector<std::string> paths = packs;
+  const auto near = profiles.empty() ? default_profiles(packs) : profiles;
+  for (const auto& path : near) {
+    if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
+  }
+  const auto began = std::chrono::steady_clock::now();
+  auto compiled = compiler::compile(paths, options);
+  if (!compiled.ok()) return compiled.error();
+  const compiler::Compilation& c = *compiled.value();
+  serve::CompiledSet set;
+  set.compile_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
+  set.diagnostics = diagnostics_of(c);
+  if (c.sink.has_errors() || !c.pack) return set;
+  set.pack = c.pack;
+  auto files = compiler::find_sources(paths);
+  if (!files.ok()) return files.error();
+  for (const auto& path : files.value()) {
+    auto text = compiler::read_source(path);
+    if (!text.ok()) return text.error();
+    set.files.push_back({path, std::move(text).value()});
+  }
+  return set;
+}
+
+}  // namespace
+
+serve::PackSource serve_packs(const std::string& backend) {
+  compiler::Options options;
+  options.backend = backend == "interp" ? compiler::Backend::kInterp : compiler::Backend::kJit;
+  return
+      [options](const std::vector<std::string>& packs, const std::vector<std::string>& profiles) {
+        return compile(packs, profiles, options);
+      };
+}
+
+}  // namespace reflex::app

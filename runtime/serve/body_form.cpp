@@ -1,0 +1,78 @@
+// Lengths and bytes; see body_form.h.
+#include "runtime/serve/body_form.h"
+
+#include <initializer_list>
+
+namespace reflex::serve {
+namespace {
+
+void put(std::string& out, std::string_view text) {
+  uint64_t size = text.size();
+  for (; size >= 0x80; size >>= 7) out.push_back(static_cast<char>(size | 0x80));
+  out.push_back(static_cast<char>(size));
+  out.append(text);
+}
+
+bool get(std::string_view& rest, std::string_view& out) {
+  uint64_t size = 0;
+  for (unsigned shift = 0; shift < 64; shift += 7) {
+    if (rest.empty()) return false;
+    const auto byte = static_cast<uint8_t>(rest.front());
+    rest.remove_prefix(1);
+    size |= uint64_t{byte & 0x7fu} << shift;
+    if (byte < 0x80) {
+      if (size > rest.size()) return false;
+      out = rest.substr(0, size);
+      rest.remove_prefix(size);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string body_head(const BodyView& body) {
+  std::string head;
+  for (const auto part : {body.source, body.node, body.key, body.cursor}) put(head, part);
+  return head;
+}
+
+std::optional<BodyView> read_body(std::string_view payload) {
+  BodyView body;
+  for (auto* part : {&body.source, &body.node, &body.key, &body.cursor}) {
+    if (!get(payload, *part)) return std::nullopt;
+  }
+  body.text = payload;
+  return body;
+}
+
+std::string feedback_payload(const Feedback& feedback) {
+  std::string out;
+  for (const auto& part :
+       {feedback.incident, feedback.verdict_id, feedback.fault, feedback.by, feedback.comment}) {
+    put(out, part);
+  }
+  put(out, feedback.confirmed ? "1" : "0");
+  for (const auto& culprit : feedback.culprits) put(out, culprit);
+  return out;
+}
+
+std::optional<Feedback> read_feedback(std::string_view payload) {
+  Feedback feedback;
+  std::string_view part;
+  for (auto* text : {&feedback.incident, &feedback.verdict_id, &feedback.fault, &feedback.by,
+                     &feedback.comment}) {
+    if (!get(payload, part)) return std::nullopt;
+    *text = part;
+  }
+  if (!get(payload, part)) return std::nullopt;
+  feedback.confirmed = part == "1";
+  while (!payload.empty()) {
+    if (!get(payload, part)) return std::nullopt;
+    feedback.culprits.emplace_back(part);
+  }
+  return feedback;
+}
+
+}  // namespace reflex::serve

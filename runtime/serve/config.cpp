@@ -1,0 +1,400 @@
+// Reading and showing; see config.h. The keys: config_keys.cpp.
+#include "runtime/serve/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <numeric>
+#include <optional>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "runtime/base/check.h"
+#include "runtime/base/time.h"
+
+namespace reflex::serve {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string did_you_mean(std::string_view key, const std::vector<KeySpec>& keys) {
+  const KeySpec* best = nullptr;
+  size_t least = key.size() / 2 + 1;
+  for (const KeySpec& known : keys) {
+    // The last word alone, too: `segment` for `journal.segment`.
+    const auto word = known.key.substr(known.key.rfind('.') + 1);
+    const size_t distance = std::min(edit_distance(key, known.key), edit_distance(key, word) + 1);
+    if (distance >= least) continue;
+    least = distance;
+    best = &known;
+  }
+  return best == nullptr ? std::string() : fmt::format("; did you mean '{}'?", best->key);
+}
+
+const KeySpec* find(const std::vector<KeySpec>& keys, std::string_view key) {
+  const auto it =
+      std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.key == key; });
+  return it == keys.end() ? nullptr : &*it;
+}
+
+std::string_view wanted(ValueForm form) {
+  switch (form) {
+    case ValueForm::kText:
+      return "a text";
+    case ValueForm::kPath:
+      return "a path";
+    case ValueForm::kPaths:
+      return "a list of paths";
+    case ValueForm::kTexts:
+      return "a list of texts";
+    case ValueForm::kBool:
+      return "true or false";
+    case ValueForm::kInt:
+      return "a whole number that is not negative";
+    case ValueForm::kBytes:
+      return "a size like \"64MiB\"";
+    case ValueForm::kDuration:
+      return "a time like \"5m\"";
+  }
+  return "";
+}
+
+bool is_list(ValueForm form) { return form == ValueForm::kPaths || form == ValueForm::kTexts; }
+
+bool is_good(ValueForm form, const std::string& text) {
+  uint64_t number = 0;
+  switch (form) {
+    case ValueForm::kBool:
+      return text == "true" || text == "false";
+    case ValueForm::kInt:
+      return !text.empty() && text.size() < 18 &&
+             std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    case ValueForm::kBytes:
+      return parse_bytes(text, number);
+    case ValueForm::kDuration: {
+      const auto duration = parse_duration(text);
+      return duration && duration->ns > 0;
+    }
+    default:
+      return true;
+  }
+}
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    if (comma > 0) parts.emplace_back(text.substr(0, comma));
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return parts;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string file) : file_(std::move(file)) {}
+
+  reflex::Status read(Config& config);
+  void set(ConfigTable& table, const std::vector<KeySpec>& keys, std::string_view key,
+           const std::string& value, const std::string& origin);
+  [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  void read_table(const toml::table& in, const std::string& prefix,
+                  const std::vector<KeySpec>& keys, ConfigTable& out, Config* nested);
+  void read_array(const toml::node& node, const std::string& name, std::vector<ConfigTable>& out,
+                  const std::vector<KeySpec>& keys);
+  void read_value(const toml::node& node, const KeySpec& spec, ConfigTable& out);
+  std::optional<std::string> text_of(const toml::node& node, ValueForm form);
+  [[nodiscard]] std::string place(const toml::node& node) const {
+    return fmt::format("{}:{}", fs::path(file_).filename().string(), node.source().begin.line);
+  }
+  [[nodiscard]] std::string absolute(const std::string& path) const {
+    if (path.empty() || path == "-") return path;
+    return fs::weakly_canonical(fs::absolute(file_).parent_path() / path).string();
+  }
+
+  std::string file_;
+  std::vector<std::string> problems_;
+};
+
+reflex::Status Reader::read(Config& config) {
+  const toml::parse_result parsed = toml::parse_file(file_);
+  if (!parsed) {
+    const auto& error = parsed.error();
+    return Error{fmt::format("{}:{}: {}", file_, error.source().begin.line, error.description())};
+  }
+  read_table(parsed.table(), "", config_keys(), config.main, &config);
+  return ok_status();
+}
+
+void Reader::read_table(const toml::table& in, const std::string& prefix,
+                        const std::vector<KeySpec>& keys, ConfigTable& out, Config* nested) {
+  for (const auto& [name, node] : in) {
+    const std::string key = prefix + std::string(name.str());
+    if (nested != nullptr && prefix.empty() && key == "sources") {
+      read_array(node, key, nested->sources, source_keys());
+    } else if (nested != nullptr && prefix.empty() && key == "sinks") {
+      read_array(node, key, nested->sinks, sink_keys());
+    } else if (const auto* table = node.as_table(); table != nullptr && nested != nullptr) {
+      read_table(*table, key + ".", keys, out, nested);
+    } else if (const KeySpec* spec = find(keys, key)) {
+      read_value(node, *spec, out);
+    } else {
+      problems_.push_back(
+          fmt::format("{}: there is no key '{}'{}", place(node), key, did_you_mean(key, keys)));
+    }
+  }
+}
+
+void Reader::read_array(const toml::node& node, const std::string& name,
+                        std::vector<ConfigTable>& out, const std::vector<KeySpec>& keys) {
+  const auto* array = node.as_array();
+  if (array == nullptr) {
+    problems_.push_back(
+        fmt::format("{}: '{}' is a list of tables: [[{}]]", place(node), name, name));
+    return;
+  }
+  for (const auto& item : *array) {
+    if (const auto* table = item.as_table()) {
+      out.emplace_back();
+      read_table(*table, "", keys, out.back(), nullptr);
+    } else {
+      problems_.push_back(fmt::format("{}: '{}' is a list of tables", place(item), name));
+    }
+  }
+}
+
+std::optional<std::string> Reader::text_of(const toml::node& node, ValueForm form) {
+  if (const auto* text = node.as_string()) {
+    const std::string& value = text->get();
+    return form == ValueForm::kPath || form == ValueForm::kPaths ? absolute(value) : value;
+  }
+  const bool number = form == ValueForm::kInt || form == ValueForm::kBytes;
+  if (const auto* value = node.as_integer(); value != nullptr && number) {
+    return fmt::format("{}", value->get());
+  }
+  if (const auto* value = node.as_boolean(); value != nullptr && form == ValueForm::kBool) {
+    return value->get() ? "true" : "false";
+  }
+  return std::nullopt;
+}
+
+void Reader::read_value(const toml::node& node, const KeySpec& spec, ConfigTable& out) {
+  ConfigValue value;
+  value.origin = place(node);
+  bool good = true;
+  const auto take = [&](const toml::node& item) {
+    const auto text = text_of(item, spec.form);
+    good = good && text && is_good(spec.form, *text);
+    if (good) value.texts.push_back(*text);
+  };
+  if (const auto* array = node.as_array(); array != nullptr && is_list(spec.form)) {
+    for (const auto& item : *array) take(item);
+  } else {
+    good = !is_list(spec.form);
+    if (good) take(node);
+  }
+  if (good) return out.set(spec.key, std::move(value));
+  problems_.push_back(fmt::format("{}: '{}' wants {}", value.origin, spec.key, wanted(spec.form)));
+}
+
+void Reader::set(ConfigTable& table, const std::vector<KeySpec>& keys, std::string_view key,
+                 const std::string& value, const std::string& origin) {
+  const KeySpec* spec = find(keys, key);
+  if (spec == nullptr) {
+    problems_.push_back(
+        fmt::format("{}: there is no key '{}'{}", origin, key, did_you_mean(key, keys)));
+    return;
+  }
+  if (!is_list(spec->form) && !is_good(spec->form, value)) {
+    problems_.push_back(fmt::format("{}: '{}' wants {}", origin, key, wanted(spec->form)));
+    return;
+  }
+  table.set(key, {is_list(spec->form) ? split(value) : std::vector<std::string>{value}, origin});
+}
+
+void fill_defaults(ConfigTable& table, const std::vector<KeySpec>& keys) {
+  for (const KeySpec& spec : keys) {
+    if (table.all().contains(spec.key)) continue;
+    const std::string value(spec.standard);
+    table.set(spec.key,
+              {is_list(spec.form) ? split(value) : std::vector<std::string>{value}, "default"});
+  }
+}
+
+std::string environment_name(std::string_view key) {
+  std::string name = "REFLEX_";
+  for (const char c : key) {
+    name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string toml_value(ValueForm form, const std::vector<std::string>& texts) {
+  if (is_list(form)) {
+    std::string out = "[";
+    for (size_t i = 0; i < texts.size(); ++i) out += (i > 0 ? ", " : "") + in_quotes(texts[i]);
+    return out + "]";
+  }
+  if (form == ValueForm::kBool || form == ValueForm::kInt) return texts.front();
+  return in_quotes(texts.front());
+}
+
+}  // namespace
+
+bool parse_bytes(std::string_view text, uint64_t& out) {
+  uint64_t number = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (wrong != std::errc()) return false;
+  std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  uint64_t factor = 1;
+  if (unit == "KiB")
+    factor = 1u << 10;
+  else if (unit == "MiB")
+    factor = 1u << 20;
+  else if (unit == "GiB")
+    factor = 1u << 30;
+  else if (unit == "kB")
+    factor = 1'000;
+  else if (unit == "MB")
+    factor = 1'000'000;
+  else if (unit == "GB")
+    factor = 1'000'000'000;
+  else if (!unit.empty() && unit != "B")
+    return false;
+  if (number > INT64_MAX / factor) return false;
+  out = number * factor;
+  return true;
+}
+
+const std::vector<std::string>& ConfigTable::texts(std::string_view key) const {
+  const auto it = values_.find(key);
+  RFX_CHECK(it != values_.end());
+  return it->second.texts;
+}
+
+const std::string& ConfigTable::text(std::string_view key) const { return texts(key).front(); }
+
+int64_t ConfigTable::number(std::string_view key) const { return std::stoll(text(key)); }
+
+uint64_t ConfigTable::bytes(std::string_view key) const {
+  uint64_t value = 0;
+  RFX_CHECK(parse_bytes(text(key), value));
+  return value;
+}
+
+int64_t ConfigTable::duration_ns(std::string_view key) const {
+  const auto value = parse_duration(text(key));
+  RFX_CHECK(value.has_value());
+  return value->ns;
+}
+
+Result<Config> load_config(const ConfigRequest& request) {
+  Config config;
+  Reader reader(request.file);
+  if (!request.file.empty()) {
+    if (auto status = reader.read(config); !status.ok()) return status.error();
+  }
+  for (const KeySpec& spec : config_keys()) {
+    const std::string name = environment_name(spec.key);
+    const auto it = request.environment.find(name);
+    if (it == request.environment.end()) continue;
+    reader.set(config.main, config_keys(), spec.key, it->second, "environment " + name);
+  }
+  for (const auto& [key, value] : request.flags) {
+    reader.set(config.main, config_keys(), key, value, "flag");
+  }
+  fill_defaults(config.main, config_keys());
+  for (auto& source : config.sources) fill_defaults(source, source_keys());
+  for (auto& sink : config.sinks) fill_defaults(sink, sink_keys());
+  if (!reader.problems().empty()) {
+    return Error{fmt::format("{}", fmt::join(reader.problems(), "\n"))};
+  }
+  return config;
+}
+
+std::string show_config(const Config& config) {
+  std::string out;
+  const auto show = [&](const ConfigTable& table, const std::vector<KeySpec>& keys) {
+    for (const KeySpec& spec : keys) {
+      const ConfigValue& value = table.all().find(spec.key)->second;
+      out += fmt::format("{} = {}  # {}\n", spec.key, toml_value(spec.form, value.texts),
+                         value.origin);
+    }
+  };
+  show(config.main, config_keys());
+  for (const auto& source : config.sources) {
+    out += "\n[[sources]]\n";
+    show(source, source_keys());
+  }
+  for (const auto& sink : config.sinks) {
+    out += "\n[[sinks]]\n";
+    show(sink, sink_keys());
+  }
+  return out;
+}
+
+std::string example_config() {
+  std::string out =
+      "# reflex.toml: the configuration of `reflex serve`. Every key, with its default.\n"
+      "# The environment (REFLEX_ + key in capitals, dots as _) and --set KEY=VALUE go over it.\n";
+  const auto show = [&](const KeySpec& spec, std::string_view key, const char* comment) {
+    out += "\n";
+    std::string_view doc = spec.doc;
+    while (!doc.empty()) {
+      const size_t newline = doc.find('\n');
+      out += fmt::format("# {}\n", doc.substr(0, newline));
+      doc.remove_prefix(newline == std::string_view::npos ? doc.size() : newline + 1);
+    }
+    const auto texts = is_list(spec.form) ? split(spec.standard)
+                                          : std::vector<std::string>{std::string(spec.standard)};
+    out += fmt::format("{}{} = {}\n", comment, key, toml_value(spec.form, texts));
+  };
+  std::string_view table;
+  for (const KeySpec& spec : config_keys()) {
+    const size_t dot = spec.key.find('.');
+    const std::string_view of = dot == std::string_view::npos ? "" : spec.key.substr(0, dot);
+    if (of != table) out += fmt::format("\n[{}]\n", of);
+    table = of;
+    show(spec, dot == std::string_view::npos ? spec.key : spec.key.substr(dot + 1), "");
+  }
+  for (const auto& [name, keys] : {std::pair{"sources", &source_keys()}, {"sinks", &sink_keys()}}) {
+    out += fmt::format("\n# Any number of:\n# [[{}]]\n", name);
+    for (const KeySpec& spec : *keys) show(spec, spec.key, "# ");
+  }
+  return out;
+}
+
+}  // namespace reflex::serve

@@ -1,0 +1,81 @@
+// Config: reflex.toml, the environment and flags -> one set of values, each with its origin.
+//
+// Order: a flag (--set KEY=VALUE) over the environment (REFLEX_ + key in capitals, dots as _) over
+// the file over the default. An unknown key is an error with the nearest known one; so is a value
+// of the wrong form. The keys, their defaults and what they mean stand in config_keys.cpp, once;
+// packaging/reflex.toml is printed from there (`reflex config default`), a test holds the two.
+// Relative paths of the file are relative to its folder.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/result.h"
+
+namespace reflex::serve {
+
+enum class ValueForm : uint8_t { kText, kPath, kPaths, kTexts, kBool, kInt, kBytes, kDuration };
+
+/// One key that reflex.toml may have.
+struct KeySpec {
+  std::string_view key;  // "journal.segment"; of an entry of [[sources]]: "path"
+  ValueForm form;
+  std::string_view standard;  // the default, as it is written in the environment
+  std::string_view doc;
+};
+const std::vector<KeySpec>& config_keys();
+const std::vector<KeySpec>& source_keys();  // of [[sources]]
+const std::vector<KeySpec>& sink_keys();    // of [[sinks]]
+
+struct ConfigValue {
+  std::vector<std::string> texts;  // one, but for lists
+  std::string origin;              // "default", "reflex.toml:12", "flag", "environment REFLEX_X"
+};
+
+/// The keys of one table, all of them.
+class ConfigTable {
+ public:
+  [[nodiscard]] const std::string& text(std::string_view key) const;
+  [[nodiscard]] const std::vector<std::string>& texts(std::string_view key) const;
+  [[nodiscard]] bool flag(std::string_view key) const { return text(key) == "true"; }
+  [[nodiscard]] int64_t number(std::string_view key) const;       // kInt
+  [[nodiscard]] uint64_t bytes(std::string_view key) const;       // kBytes
+  [[nodiscard]] int64_t duration_ns(std::string_view key) const;  // kDuration
+  [[nodiscard]] const std::map<std::string, ConfigValue, std::less<>>& all() const {
+    return values_;
+  }
+  void set(std::string_view key, ConfigValue value) {
+    values_[std::string(key)] = std::move(value);
+  }
+
+ private:
+  std::map<std::string, ConfigValue, std::less<>> values_;
+};
+
+struct Config {
+  ConfigTable main;
+  std::vector<ConfigTable> sources;
+  std::vector<ConfigTable> sinks;
+};
+
+struct ConfigRequest {
+  std::string file;                                             // "": none
+  std::vector<std::pair<std::string, std::string>> flags;       // key, value
+  std::map<std::string, std::string, std::less<>> environment;  // of names that begin with REFLEX_
+};
+
+/// Errors: all that is wrong with the file at once, one line each with its place.
+Result<Config> load_config(const ConfigRequest& request);
+
+/// "256 MiB", "10GB", "4096" -> bytes; nothing on anything else.
+bool parse_bytes(std::string_view text, uint64_t& out);
+
+/// `key = value  # origin` for each key, as TOML.
+std::string show_config(const Config& config);
+/// The example: every key with its meaning and its default.
+std::string example_config();
+
+}  // namespace reflex::serve

@@ -1,0 +1,136 @@
+// Daemon: `reflex serve` without its HTTP side: the journal, the live lane, snapshots, reloads.
+//
+// Threads: the live lane's, a shadow's, the publisher's, one for ticks, one for snapshots and the
+// manifest; sources and sinks have their own (see README.md). Locks are taken in the order reload,
+// snapshot, lanes; none is held while a lane is waited for but those two.
+// What happens at each failure: README.md.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/serve/config.h"
+#include "runtime/serve/ingest.h"
+#include "runtime/serve/journal.h"
+#include "runtime/serve/port.h"
+#include "runtime/serve/publisher.h"
+#include "runtime/serve/running_set.h"
+#include "runtime/serve/set_loader.h"
+#include "runtime/serve/snapshots.h"
+#include "runtime/serve/store.h"
+
+namespace reflex::serve {
+
+struct DaemonOptions {
+  Config config;
+  PackSource compile;
+  std::function<void(const std::string&)> log;  // one line; from any thread
+  std::shared_ptr<Disk> disk;                   // of the journal; null: the real one
+};
+
+class Daemon final : public DaemonPort {
+ public:
+  /// Returns when the state is there; the replay of the journal goes on behind it (not ready).
+  static Result<std::unique_ptr<Daemon>> start(DaemonOptions options);
+  /// stop(false) when it was not stopped.
+  ~Daemon() override;
+
+  /// Refuses new input, evaluates what was accepted, takes a snapshot, ends. `hurry` is looked at
+  /// while it waits: true ends at once.
+  void stop(bool drain, const std::function<bool()>& hurry = {});
+
+  IngestAnswer accept(IngestBody&& body) override { return ingest_->accept(std::move(body)); }
+  bool ask(const std::function<void(engine::Engine&, const abi::CompiledPack&)>& look,
+           std::chrono::milliseconds timeout) override;
+  serve::Status status() override;
+  ReloadAnswer reload() override;
+  ReloadAnswer start_shadow(const std::vector<std::string>& paths) override;
+  ReloadAnswer promote() override;
+  reflex::Status drop_shadow() override;
+  std::vector<std::shared_ptr<const abi::Verdict>> shadow_verdicts() override;
+  reflex::Status snapshot() override;
+  reflex::Status feedback(const Feedback& feedback) override;
+  uint64_t subscribe(std::function<void(const LiveVerdict&)> told) override {
+    return publisher_->subscribe(std::move(told));
+  }
+  void unsubscribe(uint64_t subscription) override { publisher_->unsubscribe(subscription); }
+  std::vector<std::pair<double, uint64_t>> diagnosis_latency() override {
+    return publisher_->latency();
+  }
+
+  Ingest& ingest() { return *ingest_; }
+  Store& store() { return *store_; }
+  Publisher& publisher() { return *publisher_; }
+  [[nodiscard]] const Config& config() const { return options_.config; }
+  /// Waits until everything accepted so far is evaluated and in the store (tests).
+  bool settle(std::chrono::milliseconds timeout);
+  /// Sinks report here.
+  void set_sink_status(std::function<std::vector<SinkStatus>()> sinks) {
+    const std::lock_guard lock(lanes_mutex_);
+    sink_status_ = std::move(sinks);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  explicit Daemon(DaemonOptions options);
+  reflex::Status open();
+  reflex::Status lock_folder();
+  void begin();
+  /// Makes `set` live from the newest state on disk.
+  reflex::Status begin_with(LoadedSet set, ReloadAnswer* answer);
+  RunningParts parts() { return {*journal_, *publisher_, replay_end_}; }
+  std::shared_ptr<RunningSet> live() const;
+  std::shared_ptr<RunningSet> shadow() const;
+  [[nodiscard]] uint64_t evaluated() const;
+
+  ReloadAnswer reload_locked();
+  ReloadAnswer refused(const LoadFailure& failure) const;
+  /// A set with the state of the live one, not started; null: `answer` says why.
+  std::shared_ptr<RunningSet> candidate(LoadedSet set, LaneOutput::Mode mode, ReloadAnswer& answer);
+  bool swap_in(const std::shared_ptr<RunningSet>& next, ReloadAnswer& answer);
+  void note_reload(const ReloadAnswer& answer);
+
+  reflex::Status take_snapshot();
+  void tick_loop();
+  void snapshot_loop();
+  void say(const std::string& line) const;
+  void find(const std::string& line);
+
+  DaemonOptions options_;
+  int lock_fd_ = -1;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<Publisher> publisher_;
+  std::unique_ptr<Ingest> ingest_;
+  std::unique_ptr<SetLoader> loader_;
+  std::unique_ptr<Snapshots> snapshots_;
+  std::atomic<uint64_t> replay_end_ = 0;
+  uint64_t replay_begin_ = 0;
+
+  std::mutex reload_mutex_;
+  std::mutex snapshot_mutex_;
+  mutable std::mutex lanes_mutex_;  // of what follows, up to the blank line
+  std::shared_ptr<RunningSet> live_;
+  std::shared_ptr<RunningSet> shadow_;
+  std::string started_;
+  std::string no_set_because_;
+  serve::Status marks_;  // times and counts of reloads and snapshots
+  std::function<std::vector<SinkStatus>()> sink_status_;
+
+  std::mutex loop_mutex_;
+  std::condition_variable loop_changed_;
+  bool stopping_ = false;
+  bool snapshot_wanted_ = false;
+  bool stopped_ = false;
+  std::thread ticks_;
+  std::thread snapshots_thread_;
+};
+
+}  // namespace reflex::serve

@@ -1,0 +1,143 @@
+// State on disk: the start from it, snapshots, trimming. See daemon.h.
+#include <fmt/format.h>
+
+#include "runtime/base/time.h"
+#include "runtime/serve/daemon.h"
+#include "runtime/serve/wall_clock.h"
+
+namespace reflex::serve {
+
+// The newest state that is good; each one that is not is told, and the next older one is tried, in
+// the end the whole journal.
+reflex::Status Daemon::begin_with(LoadedSet set, ReloadAnswer* answer) {
+  std::vector<std::string> found;
+  std::shared_ptr<RunningSet> running;
+  auto snapshot = snapshots_->newest(journal_->begin(), found);
+  while (snapshot) {
+    const uint64_t position = snapshot->header.position;
+    if (position <= journal_->end()) {
+      auto made = make_running(parts(), set, LaneOutput::Mode::kLive, snapshot->state, 0);
+      if (made.ok()) {
+        running = std::move(made).value();
+        found.push_back(
+            fmt::format("state: snapshot of {} at position {}, {} bytes; {} bytes of "
+                        "the journal to read",
+                        to_rfc3339(EventTime{snapshot->header.wall_ns}), position,
+                        snapshot->state.size(), journal_->end() - position));
+        break;
+      }
+      found.push_back(
+          fmt::format("snapshot at position {}: {} (passed over)", position, made.error().message));
+    } else {
+      found.push_back(
+          fmt::format("snapshot at position {} is ahead of the journal (passed over)", position));
+    }
+    snapshot = snapshots_->before(position, journal_->begin(), found);
+  }
+  if (!running) {
+    const uint64_t begin = journal_->begin();
+    if (begin > 0) {
+      found.push_back(
+          fmt::format("state: no snapshot can be used: what was before position {} is "
+                      "forgotten",
+                      begin));
+    } else if (journal_->end() > 0) {
+      found.push_back("state: no snapshot, the whole journal is read");
+    } else {
+      found.push_back("state: none, this is the first start");
+    }
+    auto made = make_running(parts(), std::move(set), LaneOutput::Mode::kLive, "", begin);
+    if (!made.ok()) return made.error();
+    running = std::move(made).value();
+  }
+  for (const auto& line : found) find(line);
+  for (const auto& note : running->report.notes) find("state: " + note);
+  replay_begin_ = running->runner->position();
+  if (answer == nullptr) {  // else it has counted from the start on
+    auto read = ingest_->begin(running->runner->lane().book(), replay_begin_);
+    if (!read.ok()) return read.error();
+  }
+  if (auto kept = loader_->keep_copy(running->set); !kept.ok()) say(kept.error().message);
+  if (answer != nullptr) answer->set_sha256 = running->set.pack->set_sha256;
+  running->set.files.clear();
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    live_ = running;
+    no_set_because_.clear();
+  }
+  running->runner->start();
+  return ok_status();
+}
+
+reflex::Status Daemon::snapshot() {
+  const std::lock_guard one(snapshot_mutex_);
+  auto status = take_snapshot();
+  const std::lock_guard lock(lanes_mutex_);
+  marks_.last_snapshot_error = status.ok() ? "" : status.error().message;
+  if (status.ok()) marks_.last_snapshot_wall_ns = wall_clock_ns();
+  return status;
+}
+
+reflex::Status Daemon::take_snapshot() {
+  const auto running = live();
+  if (!running) return Error{"no pack set is active"};
+  auto state = capture_state(*running->runner);
+  if (!state.ok()) return state.error();
+  // What the state has said is not said again after a restart: it must be in the store first.
+  constexpr auto kStoreMax = std::chrono::seconds(60);
+  if (!publisher_->wait_stored(publisher_->pushed(), kStoreMax)) {
+    return Error{"the store does not take verdicts: " + publisher_->error()};
+  }
+  if (auto status = snapshots_->write(state.value(), wall_clock_ns()); !status.ok()) return status;
+  uint64_t keep = running->runner->position();
+  if (const auto oldest = snapshots_->oldest_position()) {
+    keep = std::min(keep, *oldest);
+  } else {
+    return ok_status();  // the whole journal is the second way back
+  }
+  if (const auto beside = shadow()) keep = std::min(keep, beside->runner->position());
+  return journal_->trim(keep);
+}
+
+void Daemon::snapshot_loop() {
+  const int64_t interval_ns = options_.config.main.duration_ns("snapshot.interval");
+  // Why an eighth: a stream that is faster than the interval was made for must not fill the
+  // journal.
+  const uint64_t bytes_between = options_.config.main.bytes("journal.max") / 8;
+  uint64_t last_position = journal_->end();
+  const bool watch = options_.config.main.flag("packs.watch");
+  constexpr int64_t kDebounceNs = 500 * kNsPerMs;
+  int64_t manifest_ns = loader_->manifest_changed_ns();
+  auto next = Clock::now() + std::chrono::nanoseconds(interval_ns);
+  std::unique_lock lock(loop_mutex_);
+  while (!stopping_) {
+    loop_changed_.wait_for(lock, std::chrono::milliseconds(250),
+                           [&] { return stopping_ || snapshot_wanted_; });
+    if (stopping_) return;
+    const bool due =
+        snapshot_wanted_ || Clock::now() >= next || journal_->end() - last_position > bytes_between;
+    snapshot_wanted_ = false;
+    lock.unlock();
+    if (due) {
+      last_position = journal_->end();
+      next = Clock::now() + std::chrono::nanoseconds(interval_ns);
+      if (auto status = snapshot(); !status.ok()) say("snapshot: " + status.error().message);
+      Retention retention;
+      const int64_t now = wall_clock_ns();
+      retention.before_ns = now - options_.config.main.duration_ns("store.keep");
+      retention.bytes_max = options_.config.main.bytes("store.max");
+      retention.keys_before_ns = retention.before_ns;
+      if (auto kept = store_->apply(retention); !kept.ok()) say("store: " + kept.error().message);
+    }
+    const int64_t changed_ns = watch ? loader_->manifest_changed_ns() : manifest_ns;
+    if (changed_ns != manifest_ns && wall_clock_ns() - changed_ns > kDebounceNs) {
+      manifest_ns = changed_ns;
+      const auto answer = reload();
+      say(fmt::format("the manifest changed: {}",
+                      answer.error.empty() ? "reloaded" : answer.error));
+    }
+    lock.lock();
+  }
+}
+
+}  // namespace reflex::serve

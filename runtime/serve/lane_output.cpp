@@ -1,0 +1,40 @@
+// Keeping back and letting go; see lane_output.h.
+#include "runtime/serve/lane_output.h"
+
+#include <utility>
+
+namespace reflex::serve {
+
+void LaneOutput::say(Outgoing&& line) {
+  std::unique_lock lock(mutex_);
+  if (mode_ == Mode::kLive) {
+    lock.unlock();
+    return publisher_.push(std::move(line));
+  }
+  kept_.push_back(std::move(line));
+  if (mode_ == Mode::kShadow && kept_.size() > kShadowMax) kept_.pop_front();
+}
+
+void LaneOutput::go_live() {
+  std::deque<Outgoing> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    // What a shadow said before is no verdict of ours: its incidents go on under their next
+    // revision.
+    if (mode_ == Mode::kCandidate) kept.swap(kept_);
+    kept_.clear();
+    mode_ = Mode::kLive;
+  }
+  for (Outgoing& line : kept) publisher_.push(std::move(line));
+}
+
+std::vector<std::shared_ptr<const abi::Verdict>> LaneOutput::shown() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<const abi::Verdict>> verdicts;
+  for (const Outgoing& line : kept_) {
+    if (line.verdict) verdicts.push_back(line.verdict);
+  }
+  return verdicts;
+}
+
+}  // namespace reflex::serve

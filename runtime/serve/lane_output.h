@@ -1,0 +1,37 @@
+// LaneOutput: where the verdicts of one lane go: out, or kept back while it is a candidate.
+//
+// A candidate catches up muted: what it says is kept, and goes out when it becomes live; the store
+// leaves out what was said before. A shadow's verdicts are only looked at: the newest kShadowMax
+// are kept, all are counted. Threads: the lane's thread says, others change and look.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/serve/publisher.h"
+
+namespace reflex::serve {
+
+class LaneOutput {
+ public:
+  enum class Mode : uint8_t { kLive, kCandidate, kShadow };
+  LaneOutput(Publisher& publisher, Mode mode) : publisher_(publisher), mode_(mode) {}
+
+  void say(Outgoing&& line);
+  /// What was kept back goes out, then everything at once.
+  void go_live();
+  /// Of a shadow: its newest verdicts, oldest first.
+  [[nodiscard]] std::vector<std::shared_ptr<const abi::Verdict>> shown() const;
+
+ private:
+  static constexpr size_t kShadowMax = 1000;
+  Publisher& publisher_;
+  mutable std::mutex mutex_;
+  Mode mode_;
+  std::deque<Outgoing> kept_;
+};
+
+}  // namespace reflex::serve

@@ -1,0 +1,165 @@
+// The state of a lane: see lane.h. Sections in a fixed order; what a newer engine adds goes to the
+// end of one.
+#include <fmt/format.h>
+
+#include "runtime/serve/lane.h"
+
+namespace reflex::serve {
+namespace {
+
+void save_map(StateWriter& out, const std::map<std::string, uint64_t>& counts) {
+  out.u64(counts.size());
+  for (const auto& [name, count] : counts) {
+    out.text(name);
+    out.u64(count);
+  }
+}
+
+void load_map(StateReader& in, std::map<std::string, uint64_t>& counts) {
+  for (size_t left = in.count(2); left > 0; --left) {
+    const std::string name(in.text());
+    counts[name] = in.u64();
+  }
+}
+
+}  // namespace
+
+void Lane::save(StateWriter& out) const {
+  out.begin("lane");
+  out.u64(position_);
+  out.i64(wall_ns_);
+  out.u64(feed_->events());
+  out.i64(feed_->first_ts_ns());
+  out.i64(feed_->last_ts_ns());
+  out.i64(released_.watermark_ns);
+  out.end();
+  out.begin("book");
+  book_.save(out);
+  out.end();
+  save_counts(out);
+  out.begin("names");
+  names_->save(out);
+  out.end();
+  out.begin("engine");
+  engine_->save(out);
+  out.end();
+  out.begin("reorder");
+  reorder_->save(out);
+  out.end();
+  save_sources(out);
+  out.begin("policy");
+  out.flag(policy_ != nullptr);
+  if (policy_) policy_->save(out);
+  out.end();
+}
+
+reflex::Status Lane::load(StateReader& in, LoadReport& report) {
+  const Error bad{"the state is damaged or of another form"};
+  if (!in.enter("lane")) return bad;
+  position_ = in.u64();
+  wall_ns_ = in.i64();
+  const uint64_t events = in.u64();
+  const int64_t first_ns = in.i64();
+  feed_->resume(events, first_ns, in.i64());
+  released_.watermark_ns = in.i64();
+  in.leave();
+  if (!in.enter("book") || !book_.load(in)) return bad;
+  in.leave();
+  load_counts(in);
+  if (in.failed() || !in.enter("names") || !names_->load(in)) return bad;
+  in.leave();
+  if (!in.enter("engine")) return bad;
+  auto loaded = engine_->load(in);
+  if (!loaded.ok()) return loaded.error();
+  report = std::move(loaded).value();
+  in.leave();
+  if (!in.enter("reorder")) return bad;
+  if (auto status = reorder_->load(in, report.notes); !status.ok()) return status;
+  in.leave();
+  if (!in.enter("sources") || !load_sources(in)) return bad;
+  in.leave();
+  if (!in.enter("policy")) return bad;
+  if (in.flag() && policy_) {
+    if (auto status = policy_->load(in, report.notes); !status.ok()) return status;
+  }
+  in.leave();
+  if (in.failed()) return bad;
+  // The inventory may have changed since.
+  if (!options_.inventories.empty()) {
+    if (auto status = read_inventories(); !status.ok()) return status;
+    engine_->see_inventory();
+  }
+  return ok_status();
+}
+
+void Lane::save_counts(StateWriter& out) const {
+  out.begin("counts");
+  const stream::IngestCounters sum = counters();
+  for (const uint64_t count : {sum.lines, sum.bytes, sum.events, sum.unmatched_lines,
+                               sum.unknown_fields, sum.bad_fields, sum.deduplicated, late_}) {
+    out.u64(count);
+  }
+  out.u64(sum.rejected.size());
+  for (size_t i = 0; i < sum.rejected.size(); ++i) {
+    out.text(stream::to_text(static_cast<stream::Reject>(i)));
+    out.u64(sum.rejected[i]);
+  }
+  save_map(out, kinds());
+  save_map(out, firings());
+  out.u64(open_incidents_.size());
+  for (const auto& incident : open_incidents_) out.text(incident);
+  out.end();
+}
+
+void Lane::load_counts(StateReader& in) {
+  if (!in.enter("counts")) return;
+  for (uint64_t* count :
+       {&earlier_.lines, &earlier_.bytes, &earlier_.events, &earlier_.unmatched_lines,
+        &earlier_.unknown_fields, &earlier_.bad_fields, &earlier_.deduplicated, &late_}) {
+    *count = in.u64();
+  }
+  for (size_t left = in.count(2); left > 0; --left) {
+    const std::string_view reason = in.text();
+    const uint64_t count = in.u64();
+    for (size_t i = 0; i < earlier_.rejected.size(); ++i) {
+      if (stream::to_text(static_cast<stream::Reject>(i)) == reason) earlier_.rejected[i] = count;
+    }
+  }
+  load_map(in, earlier_kinds_);
+  load_map(in, earlier_firings_);
+  for (size_t left = in.count(1); left > 0; --left) open_incidents_.emplace(in.text());
+  in.leave();
+}
+
+void Lane::save_sources(StateWriter& out) const {
+  out.begin("sources");
+  out.u64(sources_.size());
+  for (const auto& [name, source] : sources_) {
+    out.text(name);
+    out.u64(source.lines);
+    out.i64(source.newest_ns);
+    out.i64(source.base_ns);
+    out.flag(source.log != nullptr);
+    if (!source.log) continue;
+    out.text(source.node);
+    source.log->save(out);
+  }
+  out.end();
+}
+
+bool Lane::load_sources(StateReader& in) {
+  for (size_t left = in.count(5); left > 0 && !in.failed(); --left) {
+    const std::string name(in.text());
+    Source& source = source_of(name);
+    source.lines = in.u64();
+    source.newest_ns = in.i64();
+    source.base_ns = in.i64();
+    if (!in.flag()) continue;
+    source.node = in.text();
+    open_log(source, name);
+    if (!source.log->load(in).ok()) return false;
+  }
+  return !in.failed();
+}
+
+}  // namespace reflex::serve

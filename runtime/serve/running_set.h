@@ -1,0 +1,42 @@
+// RunningSet: one pack set with its lane, its thread and where it speaks to.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "runtime/serve/lane_output.h"
+#include "runtime/serve/lane_runner.h"
+#include "runtime/serve/set_loader.h"
+#include "runtime/serve/state_capture.h"
+
+namespace reflex::serve {
+
+struct RunningSet {
+  LoadedSet set;
+  LoadReport report;  // of the state that it began with
+  std::unique_ptr<LaneOutput> output;
+  std::unique_ptr<LaneRunner> runner;  // ends before the others
+
+  RunningSet() = default;
+  ~RunningSet() { runner.reset(); }
+  RunningSet(const RunningSet&) = delete;
+  RunningSet& operator=(const RunningSet&) = delete;
+};
+
+struct RunningParts {
+  Journal& journal;
+  Publisher& publisher;
+  /// Input before it was there when the daemon started: no latency is counted.
+  const std::atomic<uint64_t>& replay_end;
+};
+
+/// Not started. `state` empty: from `position` on, else from where the state was taken.
+Result<std::shared_ptr<RunningSet>> make_running(const RunningParts& parts, LoadedSet set,
+                                                 LaneOutput::Mode mode, std::string_view state,
+                                                 uint64_t position);
+
+/// Brings both to the same position, as late as either of them is, and leaves them held there.
+/// False when one of them stops.
+bool meet(LaneRunner& a, LaneRunner& b);
+
+}  // namespace reflex::serve

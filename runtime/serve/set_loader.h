@@ -1,0 +1,75 @@
+// SetLoader: what the configuration names (packs, model, history, inventories) -> a set to run.
+//
+// The packs of the last set that became live are kept as a copy in STATE_DIR/active: when those on
+// disk are broken at a restart, the daemon goes on with the copy. A promoted shadow set stays in
+// force over restarts as long as the configured packs are the ones that it replaced.
+// Threads: one call at a time.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/serve/config.h"
+#include "runtime/serve/lane.h"
+#include "runtime/serve/pack_source.h"
+
+namespace reflex::serve {
+
+struct LoadedSet {
+  std::shared_ptr<const abi::CompiledPack> pack;
+  LaneOptions lane;
+  std::string identity;  // of the packs and the files beside them
+  std::vector<SourceText> files;
+  std::vector<std::string> diagnostics;
+  double compile_ms = 0;
+};
+
+/// Why there is no set.
+struct LoadFailure {
+  std::vector<std::string> diagnostics;  // of rule authors' mistakes; empty: `error` says all
+  std::string error;
+};
+
+class SetLoader {
+ public:
+  SetLoader(const Config& config, PackSource source)
+      : config_(config), source_(std::move(source)) {}
+
+  /// The set that should be live.
+  std::variant<LoadedSet, LoadFailure> load();
+  /// Other packs with the configured model, history and inventories.
+  std::variant<LoadedSet, LoadFailure> load_paths(const std::vector<std::string>& paths);
+  /// The copy of the last good one.
+  std::variant<LoadedSet, LoadFailure> load_copy();
+
+  /// `set` has become live.
+  reflex::Status keep_copy(const LoadedSet& set);
+  /// `set`, which was compiled from its copy, stays in place of the configured packs.
+  reflex::Status keep_promoted(const LoadedSet& set);
+  /// When the manifest was changed last; 0: there is none.
+  [[nodiscard]] int64_t manifest_changed_ns() const;
+
+ private:
+  struct Named {
+    std::vector<std::string> packs, profiles;
+    std::string sha256;  // "": any
+  };
+  Result<Named> named() const;
+  std::variant<LoadedSet, LoadFailure> compile(const std::vector<std::string>& packs,
+                                               const std::vector<std::string>& profiles);
+  reflex::Status complete(LoadedSet& set) const;
+  reflex::Status write_copy(const LoadedSet& set, const std::string& folder) const;
+  [[nodiscard]] std::string folder(const char* name) const;
+
+  const Config& config_;
+  PackSource source_;
+  std::string configured_;  // identity of the configured set, as of the last load()
+};
+
+/// packs.toml. Errors: with the place.
+Result<std::vector<std::vector<std::string>>> read_manifest(const std::string& path,
+                                                            std::string& sha256);
+
+}  // namespace reflex::serve

@@ -1,0 +1,86 @@
+// reflex.toml: origins, errors that help, and an example that says what the code does.
+#include "runtime/serve/config.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/unit/serve/scratch_folder.h"
+
+namespace reflex::serve {
+namespace {
+
+Result<Config> load(const std::string& text, ConfigRequest request = {}) {
+  static const ScratchFolder folder;  // one file, overwritten
+  request.file = folder.file("reflex.toml");
+  std::ofstream(request.file) << text;
+  return load_config(request);
+}
+
+std::string error_of(const std::string& text) {
+  const auto config = load(text);
+  return config.ok() ? "no error" : config.error().message;
+}
+
+TEST(Config, FlagOverEnvironmentOverFileOverDefault) {
+  ConfigRequest request;
+  request.environment["REFLEX_JOURNAL_SEGMENT"] = "2MiB";
+  request.environment["REFLEX_THREADS"] = "3";
+  request.flags.emplace_back("threads", "4");
+  const auto config = load("threads = 2\n[journal]\nsegment = \"1MiB\"\nmax = 1000\n", request);
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  const ConfigTable& main = config.value().main;
+  EXPECT_EQ(main.number("threads"), 4);
+  EXPECT_EQ(main.bytes("journal.segment"), 2u << 20);
+  EXPECT_EQ(main.bytes("journal.max"), 1000u);
+  EXPECT_EQ(main.duration_ns("snapshot.interval"), 300'000'000'000);
+  const std::string shown = show_config(config.value());
+  EXPECT_NE(shown.find("threads = 4  # flag\n"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("journal.segment = \"2MiB\"  # environment REFLEX_JOURNAL_SEGMENT\n"),
+            std::string::npos);
+  EXPECT_NE(shown.find("journal.max = \"1000\"  # reflex.toml:4\n"), std::string::npos);
+  EXPECT_NE(shown.find("clock.ticks = true  # default\n"), std::string::npos);
+}
+
+TEST(Config, UnknownKeysAreErrorsWithTheNearestOne) {
+  EXPECT_EQ(error_of("thread = 2\n"),
+            "reflex.toml:1: there is no key 'thread'; did you mean 'threads'?");
+  EXPECT_EQ(error_of("[jurnal]\nsegment = 1\n"),
+            "reflex.toml:2: there is no key 'jurnal.segment'; did you mean 'journal.segment'?");
+  EXPECT_EQ(error_of("[[sources]]\ntype = \"tail\"\npth = \"x\"\n"),
+            "reflex.toml:3: there is no key 'pth'; did you mean 'path'?");
+  EXPECT_EQ(error_of("zzzzzzzz = 1\n"), "reflex.toml:1: there is no key 'zzzzzzzz'");
+}
+
+TEST(Config, WrongFormsAreAllTold) {
+  EXPECT_EQ(error_of("threads = \"two\"\n[journal]\nmax = \"5 XB\"\n[snapshot]\ninterval = \"0s\"\n"
+                     "[packs]\npaths = \"a\"\nwatch = 1\n"),
+            "reflex.toml:3: 'journal.max' wants a size like \"64MiB\"\n"
+            "reflex.toml:7: 'packs.paths' wants a list of paths\n"
+            "reflex.toml:8: 'packs.watch' wants true or false\n"
+            "reflex.toml:5: 'snapshot.interval' wants a time like \"5m\"\n"
+            "reflex.toml:1: 'threads' wants a whole number that is not negative");
+  EXPECT_NE(error_of("a = = 1\n").find("reflex.toml:1"), std::string::npos);
+}
+
+TEST(Config, PathsOfTheFileAreRelativeToIt) {
+  const auto config = load("state_dir = \"state\"\n[packs]\npaths = [\"a\", \"/b\"]\n");
+  ASSERT_TRUE(config.ok());
+  const auto& paths = config.value().main.texts("packs.paths");
+  ASSERT_EQ(paths.size(), 2u);
+  EXPECT_EQ(paths[0].substr(paths[0].size() - 2), "/a");
+  EXPECT_EQ(paths[0][0], '/');
+  EXPECT_EQ(paths[1], "/b");
+}
+
+TEST(Config, TheExampleIsTheOneThatIsShippedAndLoads) {
+  std::ifstream file(REFLEX_SOURCE_DIR "/runtime/serve/packaging/reflex.toml");
+  std::stringstream shipped;
+  shipped << file.rdbuf();
+  EXPECT_EQ(shipped.str(), example_config()) << "write it with: reflex config default";
+  EXPECT_TRUE(load(example_config()).ok());
+}
+
+}  // namespace
+}  // namespace reflex::serve
