@@ -12,6 +12,7 @@
 #include "runtime/cluster/outcome_exchange.h"
 #include "runtime/cluster/signal_worker.h"
 #include "runtime/cluster/subjects.h"
+#include "runtime/engine/inventory_names.h"
 
 namespace reflex::cluster {
 namespace {
@@ -165,6 +166,8 @@ class AttributionProcess {
     if (auto status = context_.inventory(attribution.engine().topology()); !status.ok()) {
       return status;
     }
+    engine::InventoryNames names(context_.pack, attribution.engine().topology());
+    attribution.engine().coverage().rename_exceptions(names);
     start_readers();
     Status status = work(attribution);
     inbox_.stop();

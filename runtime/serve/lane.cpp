@@ -59,6 +59,7 @@ reflex::Status Lane::prepare() {
   }
   if (auto status = read_inventories(); !status.ok()) return status;
   names_ = std::make_unique<engine::InventoryNames>(pack_, engine_->topology());
+  engine_->coverage().rename_exceptions(*names_);
   stream::ReorderOptions order;
   order.lateness_ns = pack_->clock.lateness_ns;
   order.idle_after_ns = pack_->clock.idle_after_ns;

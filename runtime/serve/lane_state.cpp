@@ -73,6 +73,7 @@ reflex::Status Lane::load(StateReader& in, LoadReport& report) {
   if (!loaded.ok()) return loaded.error();
   report = std::move(loaded).value();
   in.leave();
+  engine_->coverage().rename_exceptions(*names_);
   if (!in.enter("reorder")) return bad;
   if (auto status = reorder_->load(in, report.notes); !status.ok()) return status;
   in.leave();
