@@ -294,10 +294,9 @@ class Loader {
     PlanReader plan(pack_, saved.body, in_.symbols());
     plan.at_ns = engine_.at_ns;
     plan.changed = origin.changed;
-    if (engine_.program.global_signal(signal)) {
-      engine_.shards.back()->load_plan(signal, plan);
-    } else {
-      load_in_node_shards(signal, saved.body, plan);
+    if (!load_plan(signal, saved.body, plan)) {
+      if (plan.in.failed()) in_.fail();
+      return;
     }
     uint64_t number = 0;
     while (!plan.in.failed() && plan.entity(entities.size(), number)) {
@@ -306,14 +305,16 @@ class Loader {
     if (plan.in.failed() || !plan.in.at_end()) in_.fail();
   }
 
-  /// What is not of one key, every node shard has.
-  void load_in_node_shards(abi::SignalId signal, std::string_view body, PlanReader& plan) {
-    const size_t shards = engine_.shards.size();
-    for (size_t i = 1; i + 1 < shards; ++i) {
-      PlanReader again(pack_, body, in_.symbols());
-      engine_.shards[i]->load_plan(signal, again);
+  /// What is not of one key; every node shard has it. False: of another form, nothing to load.
+  bool load_plan(abi::SignalId signal, std::string_view body, PlanReader& plan) {
+    if (engine_.program.global_signal(signal)) {
+      return engine_.shards.back()->load_plan(signal, plan);
     }
-    engine_.shards.front()->load_plan(signal, plan);
+    for (size_t i = 1; i + 1 < engine_.shards.size(); ++i) {
+      PlanReader again(pack_, body, in_.symbols());
+      if (!engine_.shards[i]->load_plan(signal, again)) return false;
+    }
+    return engine_.shards.front()->load_plan(signal, plan);
   }
 
   void load_features() {

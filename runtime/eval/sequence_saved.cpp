@@ -38,18 +38,18 @@ void SequenceStates::save_plan(abi::SignalId signal, PlanWriter& plan) const {
   deferred_.save_shared(signal, plan);
 }
 
-void SequenceStates::load_plan(abi::SignalId signal, PlanReader& plan) {
+bool SequenceStates::load_plan(abi::SignalId signal, PlanReader& plan) {
   const abi::SequencePlan& sequence = core_.pack.signals[signal].sequence;
   StateReader& in = plan.in;
   // The form depends on what the shape says, and on whether near misses are wanted.
-  if (in.u64() != static_cast<uint64_t>(plans_[signal].form)) return in.fail();
-  if (plans_[signal].form != Form::kGeneral) return;
+  if (in.u64() != static_cast<uint64_t>(plans_[signal].form)) return false;
+  if (plans_[signal].form != Form::kGeneral) return true;
   plan.captures.resize(in.count());
   for (PlanReader::Capture& capture : plan.captures) {
     const uint64_t step = in.bounded(sequence.steps.size() - 1);
     const std::string_view name = in.text();
     capture.form = static_cast<ValueForm>(in.bounded(kValueFormLast));
-    if (in.failed()) return;
+    if (in.failed()) return false;
     for (const abi::Capture& c : sequence.steps[step].captures) {
       const auto& field = core_.pack.kinds[sequence.steps[step].kind].fields[c.slot];
       if (field.name != name || form_of(field.type) != capture.form) continue;
@@ -58,6 +58,7 @@ void SequenceStates::load_plan(abi::SignalId signal, PlanReader& plan) {
     }
   }
   deferred_.load_shared(signal, plan);
+  return true;
 }
 
 bool SequenceStates::has_state(abi::SignalId signal, EntityIndex entity) const {

@@ -83,7 +83,8 @@ class SequenceStates {
   [[nodiscard]] PairTimers pair_timers() const;
   /// What is not of one key: which fields are captured, shared `unless` events.
   void save_plan(abi::SignalId signal, PlanWriter& plan) const;
-  void load_plan(abi::SignalId signal, PlanReader& plan);
+  /// False when the state is of another form than this engine keeps (near misses on or off).
+  [[nodiscard]] bool load_plan(abi::SignalId signal, PlanReader& plan);
   [[nodiscard]] bool has_state(abi::SignalId signal, EntityIndex entity) const;
   void save(abi::SignalId signal, EntityIndex entity, const PairTimers& timers,
             PlanWriter& plan) const;

@@ -18,10 +18,9 @@ void Shard::save_plan(abi::SignalId signal, PlanWriter& plan) const {
   }
 }
 
-void Shard::load_plan(abi::SignalId signal, PlanReader& plan) {
-  if (program_.pack().signals[signal].shape == abi::SignalShape::kSequence) {
-    sequences_.load_plan(signal, plan);
-  }
+bool Shard::load_plan(abi::SignalId signal, PlanReader& plan) {
+  return program_.pack().signals[signal].shape != abi::SignalShape::kSequence ||
+         sequences_.load_plan(signal, plan);
 }
 
 bool Shard::has_state(abi::SignalId signal, EntityIndex entity) const {
