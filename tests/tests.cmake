@@ -33,6 +33,9 @@ reflex_test(adapt_test unit unit/adapt reflex_adapt rapidcheck)
 reflex_test(engine_test unit unit/engine reflex_engine)
 reflex_test(determinism_test property property reflex_engine reflex_cluster reflex_explain reflex_driver)
 reflex_test(serve_test unit unit/serve reflex_serve reflex_driver rapidcheck)
+reflex_test(serve_slow_test slow serve/slow reflex_serve reflex_driver)
+target_sources(serve_slow_test PRIVATE
+  ${CMAKE_CURRENT_SOURCE_DIR}/tests/unit/serve/daemon_world.cpp)
 reflex_test(store_test unit unit/store reflex_store)
 
 # Layout rules over the sources themselves.

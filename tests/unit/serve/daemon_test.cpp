@@ -279,6 +279,63 @@ TEST(Daemon, StopDrainsSnapshotsAndTheNextStartReadsNothingAgain) {
       << ::testing::PrintToString(world.said);
 }
 
+/// More keys than are saved in place: the state comes from a forked child.
+TEST(Daemon, ALargeStateIsTakenByAForkAndIsTheSame) {
+  std::vector<std::string> bodies;
+  for (int i = 0; i < 40; ++i) {
+    std::string text;
+    for (int n = 0; n < 100; ++n) {
+      text += fmt::format(
+          R"({{"ts":{},"kind":"net.drop","node":"m{}","value":1}})"
+          "\n",
+          1'700'000'000'000LL + i * 1000 + n, i * 100 + n);
+    }
+    bodies.push_back(text + hang_of(i, i));
+  }
+  bodies.push_back(later(200));
+  const auto want = straight(bodies);
+  DaemonWorld world;
+  world.start();
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    world.give(bodies[i]);
+    if (i % 10 != 9) continue;
+    world.settle();
+    const auto status = world.daemon().snapshot();
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    if (i == 19) {
+      EXPECT_GT(world.daemon().status().live.keys, 1000u);
+    }
+    world.kill();
+    world.start();
+    EXPECT_TRUE(has_line(world.said, " 0 bytes of the journal to read"));
+    world.said.clear();
+  }
+  world.settle();
+  EXPECT_EQ(world.verdicts(), want);
+}
+
+TEST(Daemon, FeedbackIsTakenForVerdictsThatThereAre) {
+  DaemonWorld world;
+  world.start();
+  for (const auto& body : bodies_of(2)) world.give(body);
+  world.settle();
+  Feedback feedback;
+  feedback.verdict_id = "v-none";
+  EXPECT_FALSE(world.daemon().feedback(feedback).ok());
+  VerdictFilter filter;
+  filter.incident = "i0";
+  auto page = world.daemon().store().verdicts(filter);
+  ASSERT_TRUE(page.ok());
+  feedback.verdict_id = page.value().verdicts.at(0).id;
+  const auto status = world.daemon().feedback(feedback);
+  EXPECT_TRUE(status.ok()) << status.error().message;
+  world.settle();
+  world.kill();
+  world.start();
+  world.settle();
+  EXPECT_EQ(world.daemon().status().live.position, world.daemon().status().journal_end);
+}
+
 TEST(Daemon, TwoInOneFolderAreRefused) {
   DaemonWorld world;
   world.start();

@@ -32,9 +32,9 @@ incident hang on job {{ opens on incident.open  settle 5s }}
 namespace {
 
 Result<CompiledSet> compile_for_test(const std::vector<std::string>& paths,
-                                     const std::vector<std::string>&) {
+                                     bool jit) {
   compiler::Options options;
-  options.backend = compiler::Backend::kInterp;
+  options.backend = jit ? compiler::Backend::kJit : compiler::Backend::kInterp;
   options.compile_threads = 1;
   auto compiled = compiler::compile(paths, options);
   if (!compiled.ok()) return compiled.error();
@@ -80,7 +80,9 @@ DaemonOptions DaemonWorld::options() const {
   EXPECT_TRUE(config.ok()) << config.error().message;
   DaemonOptions options;
   options.config = std::move(config).value();
-  options.compile = compile_for_test;
+  options.compile = [jit = jit](const auto& paths, const auto&) {
+    return compile_for_test(paths, jit);
+  };
   options.disk = disk;
   return options;
 }
