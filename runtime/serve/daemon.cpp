@@ -244,6 +244,9 @@ serve::Status Daemon::status() {
       status.not_ready_because = "reading the journal: " + error;
     }
   }
+  if (const auto error = publisher_->error(); !error.empty() && status.not_ready_because.empty()) {
+    status.not_ready_because = "verdicts cannot be stored: " + error;
+  }
   if (shadow) status.shadow = std::make_shared<LaneStatus>(shadow->runner->view()->status);
   for (auto& [name, row] : sources) status.sources.push_back(std::move(row));
   status.ready = running && status.not_ready_because.empty();
