@@ -36,6 +36,7 @@ reflex_test(serve_slow_test slow serve/slow reflex_serve reflex_driver)
 target_sources(serve_slow_test PRIVATE
   ${CMAKE_CURRENT_SOURCE_DIR}/tests/unit/serve/daemon_world.cpp)
 reflex_test(store_test unit unit/store reflex_store)
+reflex_test(serve_http_test unit unit/serve_http reflex_serve_http reflex_driver ZLIB::ZLIB PkgConfig::ZSTD)
 reflex_test(determinism_test property property reflex_engine reflex_explain reflex_driver)
 
 # Layout rules over the sources themselves.
@@ -60,3 +61,5 @@ set_tests_properties(author_fuzz PROPERTIES LABELS fuzz TIMEOUT 120)
 include(tests/cli/cli.cmake)
 
 include(tests/tools/tools.cmake)
+
+include(tests/console/console.cmake)

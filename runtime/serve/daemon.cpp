@@ -191,6 +191,12 @@ reflex::Status Daemon::feedback(const Feedback& feedback) {
   return ok_status();
 }
 
+reflex::Status Daemon::suppress(const SuppressionOrder& order) {
+  const auto answer = ingest_->append(EntryType::kSuppression, suppression_payload(order));
+  if (answer.outcome != IngestAnswer::Outcome::kAccepted) return Error{answer.error};
+  return ok_status();
+}
+
 serve::Status Daemon::status() {
   serve::Status status;
   std::shared_ptr<RunningSet> running;

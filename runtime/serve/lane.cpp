@@ -92,6 +92,9 @@ void Lane::apply(const Entry& entry) {
     case EntryType::kFeedback:
       take_feedback(entry);
       break;
+    case EntryType::kSuppression:
+      if (const auto order = read_suppression(entry.payload)) take_suppression(*order);
+      break;
   }
 }
 
@@ -134,6 +137,16 @@ void Lane::take_feedback(const Entry& entry) {
   known.culprits = feedback->culprits;
   known.fault = feedback->fault;
   engine_->learn(known);
+}
+
+void Lane::take_suppression(const SuppressionOrder& order) {
+  if (order.lifted) {
+    orders_.erase(order.id);
+  } else {
+    orders_[order.id] = order;
+  }
+  engine_->suppress(
+      {order.id, order.node, order.signal, order.from_ns, order.until_ns, order.reason});
 }
 
 Lane::Source& Lane::source_of(std::string_view name) {

@@ -87,6 +87,7 @@ class Lane {
   reflex::Status read_inventories();
   void take_body(const Entry& entry, const BodyView& body);
   void take_feedback(const Entry& entry);
+  void take_suppression(const SuppressionOrder& order);
   Source& source_of(std::string_view name);
   void open_log(Source& source, const std::string& name);
   void count(const stream::Released& released);
@@ -124,6 +125,7 @@ class Lane {
   std::vector<uint64_t> signal_counts_;  // [SignalId] of this lane
   std::map<std::string, uint64_t> earlier_firings_;
   std::set<std::string> open_incidents_;
+  std::map<std::string, SuppressionOrder> orders_;  // by id; those that are not lifted
 };
 
 }  // namespace reflex::serve
