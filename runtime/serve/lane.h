@@ -78,8 +78,9 @@ class Lane {
     SymbolId symbol = kNoSymbol;
     uint64_t lines = 0;
     int64_t newest_ns = INT64_MIN;
-    int64_t base_ns = 0;  // of a log: wall time of its first body
-    std::string node;     // of a log
+    std::vector<uint64_t> kinds;  // [KindId] events read by this lane
+    int64_t base_ns = 0;          // of a log: wall time of its first body
+    std::string node;             // of a log
     std::unique_ptr<stream::LogDecoder> log;
   };
   Lane(std::shared_ptr<const abi::CompiledPack> pack, const LaneOptions& options, LaneSinks sinks);
@@ -93,6 +94,7 @@ class Lane {
   void count(const stream::Released& released);
   [[nodiscard]] const std::shared_ptr<stream::Slab>& slab();
   [[nodiscard]] stream::IngestCounters counters() const;
+  void fill_metrics(LaneStatus& status) const;
   [[nodiscard]] std::map<std::string, uint64_t> kinds() const;
   void save_sources(StateWriter& out) const;
   bool load_sources(StateReader& in);
