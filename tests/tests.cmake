@@ -37,6 +37,8 @@ reflex_test(serve_slow_test slow serve/slow reflex_serve reflex_driver)
 target_sources(serve_slow_test PRIVATE
   ${CMAKE_CURRENT_SOURCE_DIR}/tests/unit/serve/daemon_world.cpp)
 reflex_test(store_test unit unit/store reflex_store)
+reflex_test(serve_http_test unit unit/serve_http reflex_serve_http reflex_driver ZLIB::ZLIB PkgConfig::ZSTD)
+reflex_test(determinism_test property property reflex_engine reflex_cluster reflex_explain reflex_driver)
 
 # Layout rules over the sources themselves.
 reflex_test(tidy_test tidy tidy)
@@ -65,3 +67,4 @@ include(tests/tools/tools.cmake)
 add_test(NAME nats_cluster_test COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/cluster/nats_test.sh
   $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR})
 set_tests_properties(nats_cluster_test PROPERTIES LABELS cluster TIMEOUT 300 SKIP_RETURN_CODE 77)
+include(tests/console/console.cmake)

@@ -76,6 +76,13 @@ class Engine {
   /// in place of the engine's own opinion; one that is over learns it now.
   void learn(const KnownIncident& known);
 
+  /// An operator's order, from now on, by the time at which evidence began. Not part of the saved
+  /// state: whoever restores an engine gives all orders again.
+  void suppress(SuppressionOrder order) { adaptation_->suppress(std::move(order)); }
+
+  /// For those who look at a running engine (API, console); on the thread of process().
+  [[nodiscard]] const EvidenceLog& evidence() const { return incidents_->evidence(); }
+
   /// For benchmarks and metrics (count-only mode, firings by signal).
   eval::SignalEngine& signals() { return signals_->local(); }
   [[nodiscard]] eval::Counters counters() const { return signals_->local().counters(); }

@@ -1,6 +1,7 @@
 // Lengths and bytes; see body_form.h.
 #include "runtime/serve/body_form.h"
 
+#include <charconv>
 #include <initializer_list>
 
 namespace reflex::serve {
@@ -73,6 +74,36 @@ std::optional<Feedback> read_feedback(std::string_view payload) {
     feedback.culprits.emplace_back(part);
   }
   return feedback;
+}
+
+std::string suppression_payload(const SuppressionOrder& order) {
+  std::string out;
+  for (const auto& part :
+       {order.id, order.node, order.signal, std::to_string(order.from_ns),
+        std::to_string(order.lifted ? order.from_ns : order.until_ns), order.reason, order.by}) {
+    put(out, part);
+  }
+  return out;
+}
+
+std::optional<SuppressionOrder> read_suppression(std::string_view payload) {
+  SuppressionOrder order;
+  std::string_view from;
+  std::string_view until;
+  std::string_view part;
+  for (auto* text : {&order.id, &order.node, &order.signal}) {
+    if (!get(payload, part)) return std::nullopt;
+    *text = part;
+  }
+  if (!get(payload, from) || !get(payload, until)) return std::nullopt;
+  std::from_chars(from.data(), from.data() + from.size(), order.from_ns);
+  std::from_chars(until.data(), until.data() + until.size(), order.until_ns);
+  for (auto* text : {&order.reason, &order.by}) {
+    if (!get(payload, part)) return std::nullopt;
+    *text = part;
+  }
+  order.lifted = order.until_ns <= order.from_ns;
+  return order;
 }
 
 }  // namespace reflex::serve

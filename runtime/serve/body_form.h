@@ -1,4 +1,4 @@
-// The payloads of journal entries: an accepted body, and feedback.
+// The payloads of journal entries: an accepted body, feedback, suppressions.
 //
 // Form of a body: source, node, key, cursor, each as varint length + bytes, then the text as it
 // came, to the end of the payload. `cursor` is what a source needs to go on after this body (file
@@ -27,5 +27,7 @@ std::optional<BodyView> read_body(std::string_view payload);
 
 std::string feedback_payload(const Feedback& feedback);
 std::optional<Feedback> read_feedback(std::string_view payload);
+std::string suppression_payload(const SuppressionOrder& order);
+std::optional<SuppressionOrder> read_suppression(std::string_view payload);
 
 }  // namespace reflex::serve

@@ -191,6 +191,12 @@ reflex::Status Daemon::feedback(const Feedback& feedback) {
   return ok_status();
 }
 
+reflex::Status Daemon::suppress(const SuppressionOrder& order) {
+  const auto answer = ingest_->append(EntryType::kSuppression, suppression_payload(order));
+  if (answer.outcome != IngestAnswer::Outcome::kAccepted) return Error{answer.error};
+  return ok_status();
+}
+
 serve::Status Daemon::status() {
   serve::Status status;
   std::shared_ptr<RunningSet> running;
@@ -243,6 +249,9 @@ serve::Status Daemon::status() {
     if (const auto error = running->runner->error(); !error.empty()) {
       status.not_ready_because = "reading the journal: " + error;
     }
+  }
+  if (const auto error = publisher_->error(); !error.empty() && status.not_ready_because.empty()) {
+    status.not_ready_because = "verdicts cannot be stored: " + error;
   }
   if (shadow) status.shadow = std::make_shared<LaneStatus>(shadow->runner->view()->status);
   for (auto& [name, row] : sources) status.sources.push_back(std::move(row));

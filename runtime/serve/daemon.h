@@ -57,6 +57,7 @@ class Daemon final : public DaemonPort {
   std::vector<std::shared_ptr<const abi::Verdict>> shadow_verdicts() override;
   reflex::Status snapshot() override;
   reflex::Status feedback(const Feedback& feedback) override;
+  reflex::Status suppress(const SuppressionOrder& order) override;
   uint64_t subscribe(std::function<void(const LiveVerdict&)> told) override {
     return publisher_->subscribe(std::move(told));
   }

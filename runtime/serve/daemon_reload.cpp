@@ -50,6 +50,7 @@ void Daemon::note_reload(const ReloadAnswer& answer) {
   {
     const std::lock_guard lock(lanes_mutex_);
     marks_.last_reload_ok = good;
+    marks_.last_reload = std::make_shared<const ReloadAnswer>(answer);
     marks_.reloads_ok += good;
     marks_.reloads_failed += !good;
     if (good) marks_.last_reload_wall_ns = wall_clock_ns();

@@ -38,6 +38,7 @@ enum class EntryType : uint8_t {
   kTick = 3,
   kFeedback = 4,
   kSourceEnd = 5,
+  kSuppression = 6,
 };
 
 struct Entry {

@@ -93,6 +93,9 @@ void Lane::apply(const Entry& entry) {
     case EntryType::kFeedback:
       take_feedback(entry);
       break;
+    case EntryType::kSuppression:
+      if (const auto order = read_suppression(entry.payload)) take_suppression(*order);
+      break;
   }
 }
 
@@ -122,6 +125,7 @@ void Lane::take_body(const Entry& entry, const BodyView& body) {
   names_->rename(batch);
   for (const abi::Record* record : batch.records) {
     source.newest_ns = std::max(source.newest_ns, record->ts_ns);
+    ++source.kinds[record->kind];
   }
   reorder_->push(std::move(batch));
 }
@@ -137,11 +141,22 @@ void Lane::take_feedback(const Entry& entry) {
   engine_->learn(known);
 }
 
+void Lane::take_suppression(const SuppressionOrder& order) {
+  if (order.lifted) {
+    orders_.erase(order.id);
+  } else {
+    orders_[order.id] = order;
+  }
+  engine_->suppress(
+      {order.id, order.node, order.signal, order.from_ns, order.until_ns, order.reason});
+}
+
 Lane::Source& Lane::source_of(std::string_view name) {
   auto it = sources_.find(name);
   if (it == sources_.end()) {
     it = sources_.emplace(std::string(name), Source{}).first;
     it->second.symbol = pack_->symbols->intern(name);
+    it->second.kinds.resize(pack_->kinds.size(), 0);
   }
   return it->second;
 }
@@ -231,7 +246,26 @@ LaneStatus Lane::status() const {
   status.state_bytes = counters.state_bytes;
   status.evictions = counters.evictions + counters.state_evictions;
   status.partials_dropped = counters.partials_dropped;
+  fill_metrics(status);
   return status;
+}
+
+void Lane::fill_metrics(LaneStatus& status) const {
+  for (const auto& [name, source] : sources_) {
+    for (size_t kind = 0; kind < source.kinds.size(); ++kind) {
+      if (source.kinds[kind] == 0) continue;
+      status.events_by_source_kind.push_back({name, pack_->kinds[kind].name, source.kinds[kind]});
+    }
+  }
+  for (const auto& state : reorder_->sources()) {
+    if (state.late == 0) continue;
+    status.late_by_source.push_back(
+        {std::string(pack_->symbols->name(state.source)), "", state.late});
+  }
+  const eval::Counters counters = engine_->counters();
+  status.evictions_by_reason.push_back({"keys", "", counters.evictions});
+  status.evictions_by_reason.push_back({"state", "", counters.state_evictions});
+  status.ambiguous_nodes = engine_->topology().ambiguous_nodes().size();
 }
 
 std::vector<SourceStatus> Lane::sources() const {

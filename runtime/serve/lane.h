@@ -78,8 +78,9 @@ class Lane {
     SymbolId symbol = kNoSymbol;
     uint64_t lines = 0;
     int64_t newest_ns = INT64_MIN;
-    int64_t base_ns = 0;  // of a log: wall time of its first body
-    std::string node;     // of a log
+    std::vector<uint64_t> kinds;  // [KindId] events read by this lane
+    int64_t base_ns = 0;          // of a log: wall time of its first body
+    std::string node;             // of a log
     std::unique_ptr<stream::LogDecoder> log;
   };
   Lane(std::shared_ptr<const abi::CompiledPack> pack, const LaneOptions& options, LaneSinks sinks);
@@ -87,11 +88,13 @@ class Lane {
   reflex::Status read_inventories();
   void take_body(const Entry& entry, const BodyView& body);
   void take_feedback(const Entry& entry);
+  void take_suppression(const SuppressionOrder& order);
   Source& source_of(std::string_view name);
   void open_log(Source& source, const std::string& name);
   void count(const stream::Released& released);
   [[nodiscard]] const std::shared_ptr<stream::Slab>& slab();
   [[nodiscard]] stream::IngestCounters counters() const;
+  void fill_metrics(LaneStatus& status) const;
   [[nodiscard]] std::map<std::string, uint64_t> kinds() const;
   void save_sources(StateWriter& out) const;
   bool load_sources(StateReader& in);
@@ -124,6 +127,7 @@ class Lane {
   std::vector<uint64_t> signal_counts_;  // [SignalId] of this lane
   std::map<std::string, uint64_t> earlier_firings_;
   std::set<std::string> open_incidents_;
+  std::map<std::string, SuppressionOrder> orders_;  // by id; those that are not lifted
 };
 
 }  // namespace reflex::serve

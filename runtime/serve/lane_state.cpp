@@ -51,6 +51,11 @@ void Lane::save(StateWriter& out) const {
   out.flag(policy_ != nullptr);
   if (policy_) policy_->save(out);
   out.end();
+  // The engine does not keep them: who loads a state gives them again.
+  out.begin("orders");
+  out.u64(orders_.size());
+  for (const auto& [id, order] : orders_) out.text(suppression_payload(order));
+  out.end();
 }
 
 reflex::Status Lane::load(StateReader& in, LoadReport& report) {
@@ -82,6 +87,11 @@ reflex::Status Lane::load(StateReader& in, LoadReport& report) {
   if (!in.enter("policy")) return bad;
   if (in.flag() && policy_) {
     if (auto status = policy_->load(in, report.notes); !status.ok()) return status;
+  }
+  in.leave();
+  if (!in.enter("orders")) return bad;
+  for (size_t left = in.count(8); left > 0; --left) {
+    if (const auto order = read_suppression(in.text())) take_suppression(*order);
   }
   in.leave();
   if (in.failed()) return bad;

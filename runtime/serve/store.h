@@ -84,8 +84,8 @@ struct VerdictFilter {
   std::string mentions{};  // listed with a probability
   std::optional<bool> final{};
   std::optional<int64_t> since_ns{}, until_ns{};  // event time, [since, until)
-  uint64_t after = 0;                         // sequence > after
-  uint64_t before = 0;                        // sequence < before; 0: no bound
+  uint64_t after = 0;                             // sequence > after
+  uint64_t before = 0;                            // sequence < before; 0: no bound
   bool newest_first = false;
   unsigned limit = 100;
 };
@@ -140,8 +140,8 @@ struct StoredSuppression {
 };
 
 struct Retention {
-  int64_t before_ns = INT64_MIN;      // verdicts and alerts of events before it go
-  uint64_t bytes_max = 0;             // of verdicts; the oldest go; 0: no bound
+  int64_t before_ns = INT64_MIN;       // verdicts and alerts of events before it go
+  uint64_t bytes_max = 0;              // of verdicts; the oldest go; 0: no bound
   int64_t keys_before_ns = INT64_MIN;  // body keys that are older (wall clock) go
 };
 struct RetentionReport {
@@ -180,7 +180,7 @@ class Store {
   Result<std::optional<StoredVerdict>> verdict(const std::string& id);
   /// Calls `take` for each in order of sequence until it says false; memory: one page.
   reflex::Status each_verdict(const VerdictFilter& filter,
-                      const std::function<bool(const StoredVerdict&)>& take);
+                              const std::function<bool(const StoredVerdict&)>& take);
   /// Newest first. `open_only`: without a final revision.
   Result<std::vector<StoredIncident>> incidents(bool open_only, unsigned limit);
   Result<std::vector<StoredAlert>> alerts(uint64_t after, unsigned limit);
