@@ -16,6 +16,7 @@ reflex_test(diag_test unit unit/diag reflex_driver)
 reflex_test(golden_test golden golden reflex_driver)
 reflex_test(parse_test unit unit/parse reflex_parse)
 reflex_test(format_test unit unit/format reflex_format)
+reflex_test(lsp_test unit unit/lsp reflex_lsp)
 reflex_test(migrate_test unit unit/migrate reflex_driver reflex_eval)
 reflex_test(sema_test unit unit/sema reflex_driver reflex_eval)
 reflex_test(backend_test unit unit/backend reflex_interp reflex_jit rapidcheck)
@@ -38,7 +39,6 @@ target_sources(serve_slow_test PRIVATE
   ${CMAKE_CURRENT_SOURCE_DIR}/tests/unit/serve/daemon_world.cpp)
 reflex_test(store_test unit unit/store reflex_store)
 reflex_test(serve_http_test unit unit/serve_http reflex_serve_http reflex_driver ZLIB::ZLIB PkgConfig::ZSTD)
-reflex_test(determinism_test property property reflex_engine reflex_cluster reflex_explain reflex_driver)
 
 # Layout rules over the sources themselves.
 reflex_test(tidy_test tidy tidy)
@@ -60,6 +60,9 @@ add_test(NAME author_fuzz COMMAND author_fuzz 5)
 set_tests_properties(author_fuzz PROPERTIES LABELS fuzz TIMEOUT 120)
 
 include(tests/cli/cli.cmake)
+if(TARGET reflex)
+  include(tests/lsp/lsp.cmake)
+endif()
 
 include(tests/tools/tools.cmake)
 

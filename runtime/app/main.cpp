@@ -11,6 +11,7 @@
 // Only the version macro; no LLVM code is used outside compiler/backend/jit.
 
 #include "compiler/diag/diagnostic.h"
+#include "runtime/app/cmd_lsp.h"
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
 #include "runtime/engine/engine_version.h"
@@ -52,8 +53,8 @@ int run(int argc, char** argv) {
   app.fallthrough();  // common flags may stand after the command too
   std::vector<Command> commands;
   for (const auto add :
-       {add_check, add_fmt, add_test, add_diff, add_run, add_explain, add_help_id, add_worker,
-        add_schema, add_new, add_completion, add_anonymize, add_learn, add_backtest, add_feedback,
+       {add_check, add_fmt, add_test, add_diff, add_lsp, add_run, add_explain, add_help_id,
+        add_worker, add_schema, add_new, add_completion, add_anonymize, add_learn, add_backtest, add_feedback,
         add_serve, add_config, add_client}) {
     commands.push_back(add(app, common));
   }

@@ -41,4 +41,7 @@ target_compile_definitions(replay_bench PRIVATE REFLEX_BENCH_BIN="${BENCH_BIN}"
 add_executable(micro_bench ${CMAKE_SOURCE_DIR}/tests/bench/micro_bench.cpp)
 target_link_libraries(micro_bench PRIVATE bench_measure benchmark::benchmark)
 
-add_custom_target(bench_all DEPENDS replay_bench micro_bench bench_gen table ${hard_engines})
+add_executable(lsp_bench ${CMAKE_SOURCE_DIR}/tests/bench/lsp_bench.cpp)
+target_link_libraries(lsp_bench PRIVATE reflex_lsp fmt::fmt)
+
+add_custom_target(bench_all DEPENDS replay_bench micro_bench lsp_bench bench_gen table ${hard_engines})
