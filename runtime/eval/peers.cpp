@@ -275,7 +275,7 @@ template <typename Take>
 void Peers::load_samples(const std::vector<EntityIndex>& entities, bool of_symbols,
                          PlanReader& plan, Take&& take) const {
   StateReader& in = plan.in;
-  const auto value = [&] { return of_symbols ? double{in.symbol()} : in.f64(); };
+  const auto value = [&] { return of_symbols ? static_cast<double>(in.symbol()) : in.f64(); };
   uint64_t number = 0;
   while (plan.entity(entities.size(), number)) {
     Sample s;
@@ -362,7 +362,7 @@ void Peers::load(uint32_t query, const std::vector<EntityIndex>& entities, PlanR
     std::vector<double> keys;
     for (const abi::PeersKey& key : own.by) {
       const bool without = text.flag();
-      keys.push_back(without ? kWithout : is_symbol_key(key) ? double{text.symbol()} : text.f64());
+      keys.push_back(without ? kWithout : is_symbol_key(key) ? static_cast<double>(text.symbol()) : text.f64());
     }
     Group group;
     if (!in.flag()) {
