@@ -33,7 +33,8 @@ struct Halves {
 
 Halves events() {
   const std::string all = read(folder() / "events.ndjson");
-  const size_t middle = all.find('\n', all.size() / 2) + 1;
+  size_t middle = 0;
+  for (int line = 0; line < 430; ++line) middle = all.find('\n', middle) + 1;  // two are open then
   return {all.substr(0, middle), all.substr(middle)};
 }
 

@@ -235,6 +235,7 @@ pack days 1.0.0
 event gpu.xid { key node: node  code: u16 }
 event gpu.temp { key node: node  value: f64 }
 feature heat on node = mean(gpu.temp.value, last 8)
+profile hw.unknown fallback { }
 profile hw.one matches label product like "one" { }
 signal warn on node { e: gpu.xid where e.code == 63 } holds 20m leak 1e-3 per hour
 signal hot on node { when heat > 70 }

@@ -190,7 +190,7 @@ TEST(Ticks, Silent_sources_are_idle_after_a_minute_and_the_watermark_follows_the
   Buffer buffer(0, false);
   buffer.reorder().add_source(buffer.symbol("declared"), true);
   std::string out;
-  buffer.push({kWall - 1'000, "n1"});
+  buffer.push({kWall - 10'000, "n1"});
   listen(buffer, 0, 59);
   buffer.release(out);
   EXPECT_EQ(out, "to -9223372036854775808\n") << "a declared source holds it";
