@@ -70,10 +70,6 @@ class Adaptation {
   void learn(const KnownIncident& known, bool is_over, int64_t now_ns);
   void save(StateWriter& writer) const;
   void load(StateReader& reader, abi::LoadNames& names);
-  /// For those who look.
-  [[nodiscard]] const adapt::Thresholds& thresholds() const { return thresholds_; }
-  [[nodiscard]] const adapt::NodeHistory& history() const { return history_; }
-  [[nodiscard]] const adapt::BenignRates& rates() const { return rates_; }
   void suppress(SuppressionOrder order) { suppression_.order(std::move(order)); }
 
   /// Whether boundaries matter at all for this pack.
