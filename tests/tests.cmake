@@ -32,6 +32,7 @@ reflex_test(backtest_test unit unit/backtest reflex_backtest)
 reflex_test(adapt_test unit unit/adapt reflex_adapt rapidcheck)
 reflex_test(engine_test unit unit/engine reflex_engine)
 reflex_test(store_test unit unit/store reflex_store)
+reflex_test(serve_http_test unit unit/serve_http reflex_serve_http reflex_driver ZLIB::ZLIB PkgConfig::ZSTD)
 reflex_test(determinism_test property property reflex_engine reflex_explain reflex_driver)
 
 # Layout rules over the sources themselves.
@@ -56,3 +57,5 @@ set_tests_properties(author_fuzz PROPERTIES LABELS fuzz TIMEOUT 120)
 include(tests/cli/cli.cmake)
 
 include(tests/tools/tools.cmake)
+
+include(tests/console/console.cmake)

@@ -65,6 +65,10 @@ class Thresholds {
   void close(int64_t at_ns);
 
   [[nodiscard]] std::shared_ptr<const ThresholdRows> rows() const { return rows_; }
+  /// What the healthy nodes of a class show: what its threshold is a quantile of.
+  [[nodiscard]] const QuantileSketch& baseline(abi::ClassId c, abi::AdaptiveId a) const {
+    return classes_[options_.by_class ? c : 0][a].slow;
+  }
   [[nodiscard]] const std::vector<Shift>& shifts() const { return shifts_; }
 
  private:

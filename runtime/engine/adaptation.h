@@ -53,6 +53,12 @@ class Adaptation {
   [[nodiscard]] std::shared_ptr<const abi::TableSnapshot> frozen(
       const attribution::Input& input) const;
 
+  /// For those who look.
+  [[nodiscard]] const adapt::Thresholds& thresholds() const { return thresholds_; }
+  [[nodiscard]] const adapt::NodeHistory& history() const { return history_; }
+  [[nodiscard]] const adapt::BenignRates& rates() const { return rates_; }
+  void suppress(SuppressionOrder order) { suppression_.order(std::move(order)); }
+
   /// Whether boundaries matter at all for this pack.
   [[nodiscard]] bool has_epochs() const { return thresholds_.wanted(); }
   void boundary(int64_t at_ns, eval::SignalEngine& signals);

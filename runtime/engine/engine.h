@@ -47,6 +47,14 @@ class Engine {
   /// End of input: due timers fire up to the last event, open incidents become final.
   void finish();
 
+  /// An operator's order, from now on, by the time at which evidence began. Not part of the saved
+  /// state: whoever restores an engine gives all orders again.
+  void suppress(SuppressionOrder order) { adaptation_->suppress(std::move(order)); }
+
+  /// For those who look at a running engine (API, console); on the thread of process().
+  [[nodiscard]] const Adaptation& adaptation() const { return *adaptation_; }
+  [[nodiscard]] const EvidenceLog& evidence() const { return incidents_->evidence(); }
+
   /// For benchmarks and metrics (count-only mode, firings by signal).
   eval::SignalEngine& signals() { return *signals_; }
   [[nodiscard]] eval::Counters counters() const { return signals_->counters(); }

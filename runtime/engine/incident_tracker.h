@@ -43,6 +43,7 @@ class IncidentTracker {
   void finish(const EngineSinks& sinks);
   void count_late(const abi::Record& record);
 
+  [[nodiscard]] const EvidenceLog& evidence() const { return log_; }
   [[nodiscard]] size_t opened_count() const { return opened_count_; }
   [[nodiscard]] size_t unplaced_count() const { return unplaced_count_; }
 

@@ -131,11 +131,39 @@ std::string Suppression::reason(const attribution::Evidence& evidence,
   for (const abi::SuppressPlan* plan : plans_[evidence.signal]) {
     if (holds(*plan, node, episode.onset_ns)) return "suppress " + plan->name + ": " + plan->reason;
   }
+  if (const auto* order = ordered(evidence.signal, node, episode.onset_ns)) {
+    return "order " + order->id + ": " + order->reason;
+  }
   return "";
 }
 
+void Suppression::order(SuppressionOrder order) {
+  const auto at = std::lower_bound(orders_.begin(), orders_.end(), order.id,
+                                   [](const auto& o, const std::string& id) { return o.id < id; });
+  const bool known = at != orders_.end() && at->id == order.id;
+  if (order.until_ns <= order.from_ns) {
+    if (known) orders_.erase(at);
+  } else if (known) {
+    *at = std::move(order);
+  } else {
+    orders_.insert(at, std::move(order));
+  }
+}
+
+const SuppressionOrder* Suppression::ordered(abi::SignalId signal, SymbolId node,
+                                             int64_t at_ns) const {
+  for (const SuppressionOrder& order : orders_) {
+    if (at_ns < order.from_ns || at_ns >= order.until_ns) continue;
+    if (!order.signal.empty() && order.signal != pack_->signals[signal].name) continue;
+    if (order.node.empty() || (node != kNoSymbol && order.node == pack_->symbols->name(node))) {
+      return &order;
+    }
+  }
+  return nullptr;
+}
+
 void Suppression::mark(std::vector<attribution::Evidence>& evidence) const {
-  if (spans_.empty() && pack_->suppressions.empty()) return;
+  if (spans_.empty() && pack_->suppressions.empty() && orders_.empty()) return;
   for (auto& e : evidence) {
     for (auto& episode : e.episodes) {
       if (episode.suppressed_by.empty()) episode.suppressed_by = reason(e, episode);

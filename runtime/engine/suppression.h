@@ -20,6 +20,14 @@
 
 namespace reflex::engine {
 
+/// An operator's word while the engine runs: episodes that begin in [from, until) count for nothing.
+struct SuppressionOrder {
+  std::string id;
+  std::string node, signal;  // names; empty: every one
+  int64_t from_ns = 0, until_ns = 0;
+  std::string reason;
+};
+
 class Suppression {
  public:
   Suppression(std::shared_ptr<const abi::CompiledPack> pack,
@@ -29,6 +37,8 @@ class Suppression {
   [[nodiscard]] bool wants(abi::KindId kind) const { return wanted_[kind] != 0; }
   void apply(const abi::Record& record);
   [[nodiscard]] bool in_maintenance(SymbolId node, int64_t at_ns) const;
+  /// Replaces the order of the same id; one with until_ns <= from_ns ends it.
+  void order(SuppressionOrder order);
   /// Sets Episode::suppressed_by where it applies.
   void mark(std::vector<attribution::Evidence>& evidence) const;
   /// Maintenance that began anew while the last was never ended.
@@ -45,6 +55,8 @@ class Suppression {
   void builtin(const abi::Record& record);
   [[nodiscard]] std::string reason(const attribution::Evidence& evidence,
                                    const attribution::Evidence::Episode& episode) const;
+  [[nodiscard]] const SuppressionOrder* ordered(abi::SignalId signal, SymbolId node,
+                                                int64_t at_ns) const;
   [[nodiscard]] bool holds(const abi::SuppressPlan& plan, SymbolId node, int64_t at_ns) const;
 
   std::shared_ptr<const abi::CompiledPack> pack_;
@@ -53,6 +65,7 @@ class Suppression {
   std::vector<uint8_t> maintenance_tells_;  // [SignalId] maintenance explains it
   std::vector<std::vector<const abi::SuppressPlan*>> plans_;  // [SignalId]
   std::unordered_map<SymbolId, std::vector<Span>> spans_;     // by start
+  std::vector<SuppressionOrder> orders_;  // by id
   uint64_t unended_ = 0;
 };
 

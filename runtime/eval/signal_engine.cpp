@@ -57,6 +57,22 @@ class SignalEngine::Impl {
     }
   }
 
+  /// Calls visit for the entities of the feature's kind that have a known value.
+  void read_feature(abi::FeatureId feature, std::span<const EntityIndex> entities, int64_t at_ns,
+                    const FeatureVisit& visit) {
+    const abi::FeaturePlan& plan = program_.pack().features[feature];
+    const EntityTable& table = program_.tables()[plan.entity_kind];
+    const bool by_node = shards_.front()->has_feature(feature);
+    for (const EntityIndex i : entities) {
+      Shard& shard = by_node ? *shards_[table.shard_of(i)] : *shards_.back();
+      if (!shard.has_feature(feature) || !shard.features().has_state(feature, i)) continue;
+      const abi::Value value = shard.features().read(feature, i, at_ns, ~uint64_t{0});
+      if (value.known == 0) continue;
+      visit(feature, table.entity(i), 0,
+            plan.integer_result ? static_cast<double>(value.i64()) : value.f64());
+    }
+  }
+
   Options options_;
   unsigned node_shards_;
   Program program_;
@@ -327,6 +343,24 @@ void SignalEngine::sample_features(std::span<const abi::FeatureId> features, int
       visit(feature, key, program.class_of(node, at_ns),
             plan.integer_result ? static_cast<double>(value.i64()) : value.f64());
     });
+  }
+}
+
+void SignalEngine::features_of(std::string_view key_name, uint64_t value, int64_t at_ns,
+                               const FeatureVisit& visit) {
+  const Program& program = impl_->program_;
+  const abi::CompiledPack& pack = program.pack();
+  for (abi::EntityKindId kind = 0; kind < pack.entity_kinds.size(); ++kind) {
+    const auto& keys = pack.entity_kinds[kind].keys;
+    if (keys.empty() || keys.front() != key_name) continue;
+    const EntityTable& table = program.tables()[kind];
+    std::vector<EntityIndex> found;
+    for (EntityIndex i = 0; i < table.end(); ++i) {
+      if (table.in_use(i) && table.key(i)[0] == value) found.push_back(i);
+    }
+    for (abi::FeatureId f = 0; !found.empty() && f < pack.features.size(); ++f) {
+      if (pack.features[f].entity_kind == kind) impl_->read_feature(f, found, at_ns, visit);
+    }
   }
 }
 

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
@@ -82,6 +83,10 @@ class SignalEngine {
   /// the same thread; changes nothing.
   void sample_features(std::span<const abi::FeatureId> features, int64_t at_ns,
                        const FeatureVisit& visit);
+  /// The same for the entities whose first key is `key_name` = `value` (a node, its gpus, ..), of
+  /// all features. Cost: walks the keys of the kinds that begin with it.
+  void features_of(std::string_view key_name, uint64_t value, int64_t at_ns,
+                   const FeatureVisit& visit);
   /// How many entities have state of a feature. Walks all entities of its kind.
   [[nodiscard]] size_t entity_count(abi::FeatureId feature) const;
 

@@ -125,6 +125,7 @@ struct Status {
   int64_t last_reload_wall_ns = 0;
   bool last_reload_ok = true;
   double last_swap_s = 0, last_compile_s = 0;
+  std::shared_ptr<const ReloadAnswer> last_reload;  // of any cause (HTTP, SIGHUP); null: none yet
 };
 
 /// A verdict that was made live: already in the store.
@@ -161,7 +162,8 @@ class DaemonPort {
   /// Returns when the body is on disk, or refused.
   virtual IngestAnswer accept(IngestBody&& body) = 0;
   /// Runs `look` on the live lane's thread between two batches and returns when it has run; false
-  /// when the daemon stops first or `timeout` passes. `look` must be short (the stream waits).
+  /// when the daemon stops first or `timeout` passes: then `look` never runs afterwards (it may
+  /// refer to the caller's stack). `look` must be short (the stream waits).
   virtual bool ask(const std::function<void(engine::Engine&, const abi::CompiledPack&)>& look,
                    std::chrono::milliseconds timeout) = 0;
   virtual Status status() = 0;
@@ -171,6 +173,8 @@ class DaemonPort {
   virtual ReloadAnswer start_shadow(const std::vector<std::string>& paths) = 0;
   virtual ReloadAnswer promote() = 0;
   virtual reflex::Status drop_shadow() = 0;
+  /// The newest verdicts of the shadow set, oldest first; empty without one.
+  virtual std::vector<std::shared_ptr<const abi::Verdict>> shadow_verdicts() { return {}; }
   virtual reflex::Status snapshot() = 0;
   /// On disk (journal) when it returns; the engine learns it at its place in the stream.
   virtual reflex::Status feedback(const Feedback& feedback) = 0;

@@ -241,8 +241,8 @@ class BatchWriter {
       insert.value().bind(4, alert.ts_ns);
       insert.value().bind(5, alert.json);
       if (!run_once(insert.value())) return failed();
-      written_.alerts.push_back(
-          writer_.changes() == 0 ? 0 : static_cast<uint64_t>(writer_.last_row()));
+      written_.alerts.push_back(writer_.changes() == 0 ? 0
+                                                       : static_cast<uint64_t>(writer_.last_row()));
     }
     return ok_status();
   }
@@ -313,10 +313,9 @@ Result<std::unique_ptr<Store>> Store::open(const StoreOptions& options) {
   const auto counts = store->counts();
   if (!counts) return counts.error();
   const int64_t version = opened.value().version;
-  store->found_ = version == 0
-                      ? kept + "a new store"
-                      : fmt::format("{}{} verdicts, version {}", kept, counts.value().verdicts,
-                                    store_version());
+  store->found_ = version == 0 ? kept + "a new store"
+                               : fmt::format("{}{} verdicts, version {}", kept,
+                                             counts.value().verdicts, store_version());
   if (version != 0 && version != store_version()) {
     store->found_ += fmt::format(" (brought up from {})", version);
   }
@@ -349,9 +348,8 @@ Result<Store::Inside::Reader> Store::Inside::reader() {
 Result<Written> Store::write(const WriteBatch& batch, bool* no_space) {
   const std::lock_guard lock(inside_->writing);
   Written written;
-  auto status = transaction(*inside_->writer, no_space, [&] {
-    return BatchWriter(*inside_->writer, written).run(batch);
-  });
+  auto status = transaction(*inside_->writer, no_space,
+                            [&] { return BatchWriter(*inside_->writer, written).run(batch); });
   if (!status) return status.error();
   return written;
 }

@@ -84,8 +84,8 @@ struct VerdictFilter {
   std::string mentions{};  // listed with a probability
   std::optional<bool> final{};
   std::optional<int64_t> since_ns{}, until_ns{};  // event time, [since, until)
-  uint64_t after = 0;                         // sequence > after
-  uint64_t before = 0;                        // sequence < before; 0: no bound
+  uint64_t after = 0;                             // sequence > after
+  uint64_t before = 0;                            // sequence < before; 0: no bound
   bool newest_first = false;
   unsigned limit = 100;
 };
@@ -140,8 +140,8 @@ struct StoredSuppression {
 };
 
 struct Retention {
-  int64_t before_ns = INT64_MIN;      // verdicts and alerts of events before it go
-  uint64_t bytes_max = 0;             // of verdicts; the oldest go; 0: no bound
+  int64_t before_ns = INT64_MIN;       // verdicts and alerts of events before it go
+  uint64_t bytes_max = 0;              // of verdicts; the oldest go; 0: no bound
   int64_t keys_before_ns = INT64_MIN;  // body keys that are older (wall clock) go
 };
 struct RetentionReport {
@@ -172,15 +172,15 @@ class Store {
   /// The id is made here when it is empty.
   Result<std::string> add_suppression(const StoredSuppression& suppression);
   /// Error when there is none of this id, or it was lifted before.
-  Status lift_suppression(const std::string& id, int64_t wall_ns);
+  reflex::Status lift_suppression(const std::string& id, int64_t wall_ns);
   Result<RetentionReport> apply(const Retention& retention);
 
   // ---- reading
   Result<VerdictPage> verdicts(const VerdictFilter& filter);
   Result<std::optional<StoredVerdict>> verdict(const std::string& id);
   /// Calls `take` for each in order of sequence until it says false; memory: one page.
-  Status each_verdict(const VerdictFilter& filter,
-                      const std::function<bool(const StoredVerdict&)>& take);
+  reflex::Status each_verdict(const VerdictFilter& filter,
+                              const std::function<bool(const StoredVerdict&)>& take);
   /// Newest first. `open_only`: without a final revision.
   Result<std::vector<StoredIncident>> incidents(bool open_only, unsigned limit);
   Result<std::vector<StoredAlert>> alerts(uint64_t after, unsigned limit);

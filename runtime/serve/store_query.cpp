@@ -10,7 +10,8 @@
 namespace reflex::serve {
 namespace {
 
-constexpr std::string_view kVerdictColumns = "v.sequence,v.id,v.incident,v.revision,v.final,v.ts_ns,v.json";
+constexpr std::string_view kVerdictColumns =
+    "v.sequence,v.id,v.incident,v.revision,v.final,v.ts_ns,v.json";
 
 StoredVerdict verdict_row(const Statement& row, int from) {
   return {static_cast<uint64_t>(row.integer(from)),
@@ -73,9 +74,12 @@ Status rows(Connection& reader, const std::string& sql, Bind&& bind, Take&& take
   bind(statement);
   for (;;) {
     switch (statement.step()) {
-      case Statement::Step::kDone: return ok_status();
-      case Statement::Step::kFailed: return reader.failure("cannot be read");
-      case Statement::Step::kRow: break;
+      case Statement::Step::kDone:
+        return ok_status();
+      case Statement::Step::kFailed:
+        return reader.failure("cannot be read");
+      case Statement::Step::kRow:
+        break;
     }
     take(static_cast<const Statement&>(statement));
   }
@@ -92,7 +96,8 @@ Result<VerdictPage> Store::verdicts(const VerdictFilter& filter) {
   where.text("v.fault=?", filter.fault);
   where.text("v.level=?", filter.level);
   where.text(
-      "EXISTS(SELECT 1 FROM verdict_nodes n WHERE n.node=? AND n.sequence=v.sequence AND n.culprit)",
+      "EXISTS(SELECT 1 FROM verdict_nodes n WHERE n.node=? AND n.sequence=v.sequence AND "
+      "n.culprit)",
       filter.node);
   where.text("EXISTS(SELECT 1 FROM verdict_nodes n WHERE n.node=? AND n.sequence=v.sequence)",
              filter.mentions);
@@ -194,8 +199,14 @@ Result<std::vector<StoredFeedback>> Store::feedback(const std::string& incident,
         if (!incident.empty()) s.bind(1, incident);
       },
       [&](const Statement& row) {
-        StoredFeedback f{static_cast<uint64_t>(row.integer(0)), row.text(1), row.text(2),
-                         row.integer(3) != 0, {}, row.text(5), row.text(6), row.text(7),
+        StoredFeedback f{static_cast<uint64_t>(row.integer(0)),
+                         row.text(1),
+                         row.text(2),
+                         row.integer(3) != 0,
+                         {},
+                         row.text(5),
+                         row.text(6),
+                         row.text(7),
                          row.integer(8)};
         const auto culprits = nlohmann::json::parse(row.text(4), nullptr, false);
         if (culprits.is_array()) {
@@ -222,9 +233,9 @@ Result<std::vector<StoredSuppression>> Store::suppressions(int64_t now_ns, bool 
         if (!with_past) s.bind(1, now_ns);
       },
       [&](const Statement& row) {
-        StoredSuppression s{row.text(0),    row.text(1), row.text(2), row.integer(3),
-                            row.integer(4), row.text(5), row.text(6), row.integer(7),
-                            std::nullopt};
+        StoredSuppression s{row.text(0),    row.text(1),    row.text(2),
+                            row.integer(3), row.integer(4), row.text(5),
+                            row.text(6),    row.integer(7), std::nullopt};
         if (!row.is_null(8)) s.lifted_wall_ns = row.integer(8);
         found.push_back(std::move(s));
       });

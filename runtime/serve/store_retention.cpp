@@ -28,9 +28,12 @@ Result<int64_t> too_much(Connection& writer, uint64_t bytes_max) {
   uint64_t sum = 0;
   for (;;) {
     switch (newest_first.value().step()) {
-      case Statement::Step::kDone: return int64_t{0};
-      case Statement::Step::kFailed: return writer.failure("cannot be read");
-      case Statement::Step::kRow: break;
+      case Statement::Step::kDone:
+        return int64_t{0};
+      case Statement::Step::kFailed:
+        return writer.failure("cannot be read");
+      case Statement::Step::kRow:
+        break;
     }
     sum += static_cast<uint64_t>(newest_first.value().integer(1));
     if (sum > bytes_max) return newest_first.value().integer(0);

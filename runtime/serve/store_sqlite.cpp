@@ -64,9 +64,9 @@ bool Statement::is_null(int column) const {
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::string& path, Mode mode,
                                                      int& code) {
-  const int flags = SQLITE_OPEN_NOMUTEX | (mode == Mode::kReader
-                                               ? SQLITE_OPEN_READONLY
-                                               : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  const int flags =
+      SQLITE_OPEN_NOMUTEX |
+      (mode == Mode::kReader ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   sqlite3* db = nullptr;
   code = sqlite3_open_v2(path.c_str(), &db, flags, nullptr);
   std::unique_ptr<Connection> connection(new Connection(db, path));
@@ -99,9 +99,12 @@ Result<int64_t> Connection::number(std::string_view sql) {
   auto statement = prepare(sql);
   if (!statement) return statement.error();
   switch (statement.value().step()) {
-    case Statement::Step::kRow: return statement.value().integer(0);
-    case Statement::Step::kDone: return int64_t{0};
-    case Statement::Step::kFailed: break;
+    case Statement::Step::kRow:
+      return statement.value().integer(0);
+    case Statement::Step::kDone:
+      return int64_t{0};
+    case Statement::Step::kFailed:
+      break;
   }
   return failure("cannot be read");
 }
@@ -110,9 +113,12 @@ Result<std::string> Connection::word(std::string_view sql) {
   auto statement = prepare(sql);
   if (!statement) return statement.error();
   switch (statement.value().step()) {
-    case Statement::Step::kRow: return statement.value().text(0);
-    case Statement::Step::kDone: return std::string();
-    case Statement::Step::kFailed: break;
+    case Statement::Step::kRow:
+      return statement.value().text(0);
+    case Statement::Step::kDone:
+      return std::string();
+    case Statement::Step::kFailed:
+      break;
   }
   return failure("cannot be read");
 }

@@ -62,7 +62,7 @@ class Connection {
   ~Connection();
 
   Result<Statement> prepare(std::string_view sql);
-  Status execute(const std::string& sql);
+  reflex::Status execute(const std::string& sql);
   /// The first column of the first row, as a number; 0 without a row.
   Result<int64_t> number(std::string_view sql);
   Result<std::string> word(std::string_view sql);

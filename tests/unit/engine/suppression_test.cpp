@@ -77,6 +77,23 @@ TEST(Suppression, ASecondSpanDoesNotCloseTheFirst) {
   EXPECT_TRUE(s.suppression->in_maintenance(s.n1, 150 * kS));
 }
 
+TEST(Suppression, AnOrderHoldsForItsNodeSignalAndTime) {
+  Site s([](abi::CompiledPack& pack) { pack.signals[1].name = "p.nic_flap"; });
+  s.suppression->order({"s1", "n1", "", 100 * kS, 200 * kS, "burn-in"});
+  s.suppression->order({"s2", "", "p.nic_flap", 0, 50 * kS, "new switch"});
+  EXPECT_EQ(s.reason(99, s.n1), "");
+  EXPECT_EQ(s.reason(100, s.n1), "order s1: burn-in");
+  EXPECT_EQ(s.reason(200, s.n1), "");
+  EXPECT_EQ(s.reason(150, s.n2), "");
+  EXPECT_EQ(s.reason(150, s.n1, 0, 1), "") << "not a node";
+  EXPECT_EQ(s.reason(49, s.n2, 1), "order s2: new switch");
+  EXPECT_EQ(s.reason(49, s.n2, 0), "");
+  s.suppression->order({"s1", "n1", "", 100 * kS, 150 * kS, "burn-in"});  // ends earlier
+  EXPECT_EQ(s.reason(160, s.n1), "");
+  s.suppression->order({"s1", "", "", 0, 0, ""});
+  EXPECT_EQ(s.reason(120, s.n1), "");
+}
+
 TEST(Suppression, AnEndThatNeverComesIsTheHorizon) {
   Site s;
   s.at(100, kFrom, s.n1);

@@ -65,7 +65,9 @@ TEST(StoreSchema, Version1ComesUpToDateAndIsKept) {
 
 TEST(StoreSchema, ALaterVersionIsRefused) {
   const StoreFolder folder;
-  { ASSERT_TRUE(Store::open({folder.file()}).ok()); }
+  {
+    ASSERT_TRUE(Store::open({folder.file()}).ok());
+  }
   make(folder.file(), "PRAGMA user_version=99");
   const auto refused = Store::open({folder.file()});
   ASSERT_FALSE(refused.ok());

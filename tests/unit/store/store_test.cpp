@@ -116,10 +116,13 @@ TEST(Store, FiltersAndPages) {
   ASSERT_EQ(rest.verdicts.size(), 1u);
   EXPECT_FALSE(rest.more);
   size_t seen = 0;
-  ASSERT_TRUE(store->each_verdict({.after = 1}, [&](const StoredVerdict&) {
-    ++seen;
-    return true;
-  }).ok());
+  ASSERT_TRUE(store
+                  ->each_verdict({.after = 1},
+                                 [&](const StoredVerdict&) {
+                                   ++seen;
+                                   return true;
+                                 })
+                  .ok());
   EXPECT_EQ(seen, 2u);
 }
 

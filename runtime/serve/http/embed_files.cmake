@@ -1,0 +1,12 @@
+# Writes a header that holds files as string constants: -DOUTPUT=.. -DFILES=NAME=PATH;NAME=PATH
+set(text "// Generated from the files named below.\n#pragma once\n#include <string_view>\nnamespace reflex::serve {\n")
+foreach(entry IN LISTS FILES)
+  string(FIND "${entry}" "=" at)
+  string(SUBSTRING "${entry}" 0 ${at} name)
+  math(EXPR begin "${at} + 1")
+  string(SUBSTRING "${entry}" ${begin} -1 path)
+  file(READ ${path} content)
+  string(APPEND text "// ${path}\ninline constexpr std::string_view ${name} = R\"embedded(${content})embedded\";\n")
+endforeach()
+string(APPEND text "}  // namespace reflex::serve\n")
+file(WRITE ${OUTPUT} "${text}")
