@@ -117,7 +117,7 @@ await check('classes: baselines with the learned threshold drawn', async () => {
   expect(await page.locator('svg .limit').count() >= 2, 'a line for the threshold in force');
   expect((await page.locator('svg[role=img]').first().getAttribute('aria-label')).includes('in force'), 'drawn and said');
   const text = await page.locator('main').textContent();
-  expect(/quantile 0.99 of the (class|model|fleet)/.test(text), 'its origin');
+  expect(/quantile 0.99 of the (class|parent profile|fleet)/.test(text), 'its origin');
   await shot(page, 'classes-light');
   await accessible(page);
 });

@@ -149,7 +149,7 @@ std::string_view origin_word(abi::TableOrigin::From from) {
     case abi::TableOrigin::From::kClass:
       return "class";
     case abi::TableOrigin::From::kModel:
-      return "model";
+      return "parent";
     case abi::TableOrigin::From::kFleet:
       return "fleet";
     case abi::TableOrigin::From::kStatic:
