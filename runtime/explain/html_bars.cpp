@@ -120,7 +120,7 @@ std::string contribution_section(const abi::Hypothesis& h, int64_t opened_ns) {
                            "strength and leak", "rule", "events"}) {
     out += std::string("<th scope=\"col\"") +
            (head[0] == 'n' || head[0] == 'o' ? " class=\"n\">" : ">") +
-           (head[0] == '\0' ? "<span aria-hidden=\"true\">bar</span>" : head) + "</th>";
+           (head[0] == '\0' ? "bar" : head) + "</th>";
   }
   out += "</tr></thead>\n<tbody>\n<tr><td class=\"n\">" + nats_text(h.prior_nats) +
          "</td><td class=\"bar\">" + bar(h.prior_nats, scale, "fill-prior") +

@@ -18,7 +18,7 @@ function el(name, attributes = {}, ...children) {
     else if (value === true) node.setAttribute(key, '');
     else if (value !== false && value != null) node.setAttribute(key, value);
   }
-  node.append(...children.flat().filter((c) => c != null));
+  node.append(...children.flat(3).filter((c) => c != null));
   return node;
 }
 
@@ -132,13 +132,17 @@ async function showIncidents() {
 /** The explanation page's content: answer, evidence graph, timeline of nodes, contributions. */
 async function explanation(id) {
   const reply = await ask(`api/v1/verdicts/${encodeURIComponent(id)}/explanation?as=html`);
-  const page = new DOMParser().parseFromString(await reply.text(), 'text/html');
+  // Its own style sheet is refused by the policy; the console's holds the same rules.
+  const text = (await reply.text()).replace(/<style>[\s\S]*?<\/style>/, '');
+  const page = new DOMParser().parseFromString(text, 'text/html');
+  let count = 0;
   const parts = [...page.querySelector('main').children].map((node) => document.importNode(node, true));
   for (const part of parts) {
     for (const scroller of part.matches('.scroll') ? [part] : part.querySelectorAll('.scroll')) {
       scroller.setAttribute('tabindex', '0');
       scroller.setAttribute('role', 'region');
-      scroller.setAttribute('aria-label', 'Table, may scroll');
+      const caption = scroller.querySelector('caption, title');
+      scroller.setAttribute('aria-label', `${caption ? caption.textContent : 'Drawing'}, part ${count += 1}`);
     }
   }
   return parts;
@@ -219,36 +223,38 @@ async function showNode(name) {
       : el('p', {}, 'None has state for it.')];
 }
 
-/** The baseline of a class as a distribution, with the threshold in force and the author's default. */
+/** What the healthy nodes of a class show (share of samples at or below x), the threshold in force, the author's default. */
 function baseline(p) {
   const points = p.baseline.quantiles;
   const all = [...points.map(([, x]) => x), p.value, p.settings.default].filter((x) => x != null);
   const low = Math.min(...all);
   const span = Math.max(...all) - low || 1;
-  const x = (v) => 20 + 560 * (v - low) / span;
-  // Height: share of nodes per unit between neighbouring quantiles.
-  const bars = points.slice(1).map(([q, v], i) => [points[i][1], v, (q - points[i][0]) / Math.max(v - points[i][1], span / 500)]);
-  const tallest = Math.max(...bars.map((b) => b[2]), 1e-12);
-  const path = bars.map(([a, b, h]) => `${x(a)},${90 - 70 * h / tallest} ${x(b)},${90 - 70 * h / tallest}`).join(' ');
-  const mark = (v, cls, text, y) => v == null ? [] : [svg('line', {x1: x(v), x2: x(v), y1: 14, y2: 94, class: cls}),
-    Object.assign(svg('text', {x: x(v), y, 'text-anchor': x(v) > 300 ? 'end' : 'start'}), {textContent: text})];
+  const x = (v) => 40 + 520 * (v - low) / span;
+  const y = (q) => 100 - 80 * q;
+  const curve = points.map(([q, v]) => `${x(v)},${y(q)}`).join(' ');
+  const label = (at, height, text) => Object.assign(svg('text', {x: at, y: height, 'text-anchor': at > 300 ? 'end' : 'start', class: 'soft'}), {textContent: text});
+  const mark = (v, cls, text, height) => v == null ? [] : [svg('line', {x1: x(v), x2: x(v), y1: 16, y2: 104, class: cls}), label(x(v), height, text)];
   const title = `${p.parameter}: in force ${number(p.value)} ${p.unit}, default ${number(p.settings.default)}, median of the class ${
-    number((points.find(([q]) => q === 0.5) || [])[1])}`;
-  return svg('svg', {viewBox: '0 0 600 124', width: 600, role: 'img', 'aria-label': title},
-    svg('polygon', {points: bars.length ? `${x(bars[0][0])},90 ${path} ${x(bars[bars.length - 1][1])},90` : '', class: 'density'}),
-    svg('line', {x1: 20, x2: 580, y1: 90, y2: 90, class: 'axis'}),
-    ...mark(p.settings.default, 'default', `default ${number(p.settings.default)}`, 118),
-    ...mark(p.value, 'limit', `in force ${number(p.value)} ${p.unit}`, 11));
+    number((points.find(([q]) => q === 0.5) || [])[1])}, ${number(p.baseline.samples)} samples`;
+  return svg('svg', {viewBox: '0 0 600 134', width: 600, role: 'img', 'aria-label': title},
+    svg('line', {x1: 40, x2: 560, y1: y(0.5), y2: y(0.5), class: 'axis'}), label(4, y(0.5) + 4, '50 %'), label(4, y(1) + 4, '100 %'),
+    svg('polygon', {points: `${x(points[0][1])},100 ${curve} ${x(points[points.length - 1][1])},100`, class: 'density'}),
+    svg('line', {x1: 40, x2: 560, y1: 100, y2: 100, class: 'axis'}),
+    label(x(points[0][1]), 116, number(points[0][1])),
+    ...mark(p.settings.default, 'default', `default ${number(p.settings.default)}`, 128),
+    ...mark(p.value, 'limit', `in force ${number(p.value)} ${p.unit}`, 12));
 }
 
-function parameter(p) {
+const originWords = {parent: 'parent profile', class: 'class', node: 'node', fleet: 'fleet'};
+
+function parameter(p, hwClass) {
   const where = p.origin.where ? `${p.origin.where.file}:${p.origin.where.line}` : '';
   if (!p.baseline) return null;
   const origin = p.origin.from === 'profile' ? `the profile's default (fewer than ${p.settings.min_samples} samples)`
-    : `quantile ${p.origin.quantile} of the ${p.origin.from}, ${number(p.origin.samples)} samples${p.origin.clamped ? ', held by floor or ceiling' : ''}`;
+    : `quantile ${p.origin.quantile} of the ${originWords[p.origin.from]}, ${number(p.origin.samples)} samples${p.origin.clamped ? ', held by floor or ceiling' : ''}`;
   return el('li', {class: 'card'}, el('h3', {}, p.parameter),
     el('p', {}, `${number(p.value)} ${p.unit}: ${origin}`),
-    p.baseline.quantiles.length ? el('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Baseline of ${p.parameter}`}, baseline(p))
+    p.baseline.quantiles.length ? el('div', {class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Baseline of ${p.parameter}, ${hwClass}`}, baseline(p))
       : el('p', {class: 'soft'}, 'Nothing is measured yet.'),
     el('p', {class: 'soft'}, `from ${p.feature}, ${where}`));
 }
@@ -260,7 +266,7 @@ async function showClasses() {
     data.shifts.length ? table('Baselines that moved as a whole', ['class', 'what', 'when', 'factor'],
       data.shifts.map((s) => [s.class, s.what, when(s.at), `x${number(s.factor)}`])) : null,
     ...classes.flatMap((c) => [el('h2', {}, c.class),
-      el('ul', {class: 'cards'}, c.parameters.map(parameter)),
+      el('ul', {class: 'cards wide'}, c.parameters.map((p) => parameter(p, c.class))),
       table(`All parameters of ${c.class}`, ['parameter', 'value', 'unit', 'origin'], c.parameters.map((p) => [p.parameter,
         p.value == null ? '-' : String(p.value), p.unit, p.origin.where && p.origin.from === 'profile'
           ? `${p.origin.where.file}:${p.origin.where.line}` : p.origin.from]))])];
@@ -271,7 +277,7 @@ function reloadAnswer(answer) {
   const changed = answer.plan.filter((r) => r.fate !== 'kept');
   return el('div', {}, el('p', {class: answer.error ? 'warn' : 'good'}, answer.error || (answer.unchanged ? 'Unchanged: the same bytes.'
       : `Swapped: compiled in ${number(answer.compile_ms)} ms, no event evaluated for ${number(answer.pause_us)} µs.`),
-      answer.what_to_do ? ` ${answer.what_to_do}` : ''),
+      answer.what_to_do ? `; ${answer.what_to_do}.` : ''),
     answer.diagnostics.map((d) => el('pre', {tabindex: 0, role: 'region', 'aria-label': 'Diagnostic'}, typeof d === 'string' ? d
       : `${d.file}:${d.range ? `${d.range.start.line}:${d.range.start.col}: ` : ' '}${d.severity || 'error'}: ${d.message} [${d.id}]`)),
     answer.plan.length ? table(`State: ${answer.plan.length - changed.length} kept, ${changed.length} changed`, ['name', 'kind', 'fate', 'why', 'bytes'],

@@ -58,12 +58,12 @@ HttpReply Dispatcher::refusal(int status) {
     case 408:
       return reply_error(408, "the request came too slowly", "send it at once, in smaller bodies");
     case 413:
-      return reply_error(413, "the body is larger than http.body_bytes_max",
+      return reply_error(413, "the body is larger than http.body_max",
                          "send smaller bodies, or raise the limit");
     case 414:
       return reply_error(414, "the address is too long", "ask with fewer parameters");
     case 431:
-      return reply_error(431, "the header is larger than http.header_bytes", "send fewer headers");
+      return reply_error(431, "the header is larger than 16 KiB", "send fewer headers");
     case 404:
       return reply_error(404, "there is no such page", "see /api/v1/openapi.json for all routes");
     default:

@@ -149,7 +149,7 @@ std::string_view origin_word(abi::TableOrigin::From from) {
     case abi::TableOrigin::From::kClass:
       return "class";
     case abi::TableOrigin::From::kModel:
-      return "model";
+      return "parent";
     case abi::TableOrigin::From::kFleet:
       return "fleet";
     case abi::TableOrigin::From::kStatic:
@@ -166,8 +166,10 @@ Json class_json(const adapt::Thresholds& thresholds, const abi::TableSnapshot& t
     if (p >= plan.params_known.size() || plan.params_known[p] == 0) continue;
     const abi::ParamSchema& param = pack.params[p];
     Json row{{"parameter", param.name}, {"unit", unit_word(param.type)}};
-    if (param.adaptive != abi::kNone32 && param.adaptive < plan.adaptive.size()) {
-      row.update(adaptive_json(thresholds, tables, pack, hw_class, param.adaptive));
+    abi::AdaptiveId a = 0;
+    while (a < pack.adaptives.size() && pack.adaptives[a].param != p) ++a;
+    if (a < pack.adaptives.size() && a < plan.adaptive.size()) {
+      row.update(adaptive_json(thresholds, tables, pack, hw_class, a));
     } else {
       row["value"] = value_json(pack, param.type, plan.params[p]);
       row["origin"] = {{"from", "profile"}, {"where", place_json(plan.param_where[p])}};

@@ -23,7 +23,7 @@ Json class_json(const adapt::Thresholds& thresholds, const abi::TableSnapshot& t
 /// The value of an adaptive parameter as a number: durations in seconds.
 double adaptive_number(const abi::CompiledPack& pack, abi::AdaptiveId adaptive,
                        const abi::Value& value);
-/// "class", "node", "model", "fleet", "profile".
+/// "class", "node", "parent" (profile), "fleet", "profile" (its default).
 std::string_view origin_word(abi::TableOrigin::From from);
 
 }  // namespace reflex::serve

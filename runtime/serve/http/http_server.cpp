@@ -407,7 +407,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(const HttpConfig& config, 
                                                       Store& store) {
   if (!is_loopback(config.host) && config.tokens.empty() && !config.insecure) {
     return Error{fmt::format(
-        "http: {} is reachable by others and there are no tokens: configure http.token_file, "
+        "http: {} is reachable by others and there are no tokens: configure http.tokens, "
         "listen on 127.0.0.1, or set http.insecure if the network is closed",
         config.host)};
   }

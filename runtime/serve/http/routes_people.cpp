@@ -26,10 +26,10 @@ HttpReply bad_body(std::string_view what, std::string_view form) {
 constexpr std::string_view kFeedbackForm =
     R"(send {"incident": .., "verdict": .., "confirmed": true|false, "culprits": [..], "fault": .., "comment": ..})";
 
-HttpReply give_feedback(Api& api, const HttpRequest& request) {
+/// What the body says, into `feedback`; status 0, or what is wrong with it.
+HttpReply read_feedback(const HttpRequest& request, Feedback& feedback) {
   const Json body = parse_json(request.body);
   if (!body.is_object()) return bad_body("the body is no JSON object", kFeedbackForm);
-  Feedback feedback;
   std::string by;
   const bool texts = text_member(body, "incident", feedback.incident, 256) &&
                      text_member(body, "verdict", feedback.verdict_id, 256) &&
@@ -41,26 +41,28 @@ HttpReply give_feedback(Api& api, const HttpRequest& request) {
     return bad_body("confirmed is not true or false", kFeedbackForm);
   }
   feedback.confirmed = body["confirmed"].get<bool>();
-  if (body.contains("culprits")) {
-    const Json& culprits = body["culprits"];
-    if (!culprits.is_array() || culprits.size() > 64) {
-      return bad_body("culprits is no list of at most 64 nodes", kFeedbackForm);
-    }
-    for (const Json& node : culprits) {
-      if (!node.is_string())
-        return bad_body("culprits holds something that is no name", kFeedbackForm);
-      feedback.culprits.push_back(node.get<std::string>());
-    }
+  const Json culprits = body.contains("culprits") ? body["culprits"] : Json::array();
+  if (!culprits.is_array() || culprits.size() > 64) {
+    return bad_body("culprits is no list of at most 64 nodes", kFeedbackForm);
+  }
+  for (const Json& node : culprits) {
+    if (!node.is_string()) return bad_body("a culprit is no name", kFeedbackForm);
+    feedback.culprits.push_back(node.get<std::string>());
   }
   if (!feedback.confirmed && !body.contains("culprits")) {
     return bad_body("a verdict that is wrong needs what was right",
                     "add \"culprits\": the nodes at fault, [] when no node was");
   }
-  // The verdict names the incident; both must agree with what is stored.
-  VerdictFilter filter;
-  filter.incident = feedback.incident;
-  filter.newest_first = true;
-  filter.limit = 1;
+  feedback.by = by.empty() ? request.caller.name : fmt::format("{} ({})", by, request.caller.name);
+  HttpReply fine;
+  fine.status = 0;
+  return fine;
+}
+
+/// The verdict names the incident, the incident its latest verdict; status 0 when both are stored.
+HttpReply find_verdict(Api& api, Feedback& feedback) {
+  HttpReply fine;
+  fine.status = 0;
   if (!feedback.verdict_id.empty()) {
     auto found = api.store().verdict(feedback.verdict_id);
     if (!found) return store_error(found.error());
@@ -71,15 +73,25 @@ HttpReply give_feedback(Api& api, const HttpRequest& request) {
                          "see GET /api/v1/verdicts?incident=..");
     }
     feedback.incident = found.value()->incident;
-  } else {
-    auto page = api.store().verdicts(filter);
-    if (!page) return store_error(page.error());
-    if (feedback.incident.empty() || page.value().verdicts.empty()) {
-      return reply_error(404, "there is no such incident", "see GET /api/v1/incidents?state=all");
-    }
-    feedback.verdict_id = page.value().verdicts.front().id;
+    return fine;
   }
-  feedback.by = by.empty() ? request.caller.name : fmt::format("{} ({})", by, request.caller.name);
+  VerdictFilter filter;
+  filter.incident = feedback.incident;
+  filter.newest_first = true;
+  filter.limit = 1;
+  auto page = api.store().verdicts(filter);
+  if (!page) return store_error(page.error());
+  if (feedback.incident.empty() || page.value().verdicts.empty()) {
+    return reply_error(404, "there is no such incident", "see GET /api/v1/incidents?state=all");
+  }
+  feedback.verdict_id = page.value().verdicts.front().id;
+  return fine;
+}
+
+HttpReply give_feedback(Api& api, const HttpRequest& request) {
+  Feedback feedback;
+  if (auto fault = read_feedback(request, feedback); fault.status != 0) return fault;
+  if (auto fault = find_verdict(api, feedback); fault.status != 0) return fault;
   // The journal first: what is learned is what is kept.
   if (auto done = api.port().feedback(feedback); !done) {
     return reply_error(503, done.error().message, "send it again");

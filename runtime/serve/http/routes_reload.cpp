@@ -1,6 +1,7 @@
 // Reload, shadow packs, promotion: the migration plan or the diagnostics in the answer (B6).
 #include <fmt/format.h>
 
+#include "runtime/explain/explain.h"
 #include "runtime/serve/http/api.h"
 
 namespace reflex::serve {
@@ -94,6 +95,10 @@ HttpReply shadow_status(Api& api) {
   const LaneStatus& lane = *status.shadow;
   Json firings = Json::object();
   for (const auto& [name, count] : lane.firings_by_signal) firings[name] = count;
+  Json verdicts = Json::array();
+  for (const auto& verdict : api.port().shadow_verdicts()) {
+    verdicts.push_back(parse_json(explain::to_json(*verdict, false)));
+  }
   return reply_json(
       {{"running", true},
        {"set_sha256", lane.set_sha256},
@@ -101,7 +106,8 @@ HttpReply shadow_status(Api& api) {
        {"position", lane.position},
        {"behind", status.live.position > lane.position ? status.live.position - lane.position : 0},
        {"incidents_open", lane.incidents_open},
-       {"firings_by_signal", firings}});
+       {"firings_by_signal", firings},
+       {"verdicts", verdicts}});
 }
 
 }  // namespace

@@ -78,7 +78,9 @@ TEST(Routes, OpenIncidents) {
 TEST(Routes, PacksSignalsThresholds) {
   const Served& s = site();
   const auto packs = json_of(s.get("/api/v1/packs"));
-  EXPECT_EQ(packs["packs"][0]["name"], "site");
+  ASSERT_EQ(packs["packs"].size(), 2u);
+  EXPECT_EQ(packs["packs"][1]["name"], "site");
+  EXPECT_EQ(packs["packs"][1]["version"], "1.2.0");
   const auto signals = json_of(s.get("/api/v1/signals"))["signals"];
   EXPECT_EQ(signals.size(), 4u);
   bool stalled = false;
