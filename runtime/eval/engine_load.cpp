@@ -298,11 +298,22 @@ class Loader {
       if (plan.in.failed()) in_.fail();
       return;
     }
+    if (plan.too_little) incomplete_for(signal, pack_.signals[signal].count.window_ns);
     uint64_t number = 0;
     while (!plan.in.failed() && plan.entity(entities.size(), number)) {
       engine_.shard_of(signal, entities[number]).load(signal, entities[number], plan);
     }
     if (plan.in.failed() || !plan.in.at_end()) in_.fail();
+  }
+
+  /// Marks firings of a signal until a window has passed.
+  void incomplete_for(abi::SignalId signal, int64_t window_ns) {
+    const int64_t at_ns = std::max<int64_t>(engine_.at_ns, 0);
+    const int64_t until_ns = at_ns > INT64_MAX - window_ns ? INT64_MAX : at_ns + window_ns;
+    for (auto& shard : engine_.shards) {
+      int64_t& own = shard->core().incomplete_until_ns[signal];
+      own = std::max(own, until_ns);
+    }
   }
 
   /// What is not of one key; every node shard has it. False: of another form, nothing to load.

@@ -99,13 +99,12 @@ void SequenceStates::save_pair(abi::SignalId signal, EntityIndex entity, const P
   plan.out.u64(static_cast<uint64_t>(end - begin));
   std::vector<abi::EventRef> refs;  // of what still runs
   for (auto t = begin; t != end; ++t) {
-    plan.out.i64(t->deadline_ns - own.absent_ns);
+    plan.out.i64(armed_at(*t));
     plan.out.u64(t->tag);
   }
   for (size_t i = 0; i < ring.refs.size(); ++i) {
     const int64_t ts_ns = ring.refs[i].ts_ns;
-    const bool runs = std::any_of(
-        begin, end, [&](const Timer& t) { return t.deadline_ns - own.absent_ns == ts_ns; });
+    const bool runs = std::any_of(begin, end, [&](const Timer& t) { return armed_at(t) == ts_ns; });
     // on_timer() takes the last one of a time.
     const bool later =
         std::any_of(ring.refs.begin() + static_cast<std::ptrdiff_t>(i) + 1, ring.refs.end(),
@@ -130,6 +129,7 @@ void SequenceStates::load_pair(abi::SignalId signal, EntityIndex entity, PlanRea
     // Another duration may be over already: nothing fires before the time of the state.
     const int64_t deadline_ns = std::max(
         armed_ns > INT64_MAX - own.absent_ns ? INT64_MAX : armed_ns + own.absent_ns, plan.at_ns);
+    if (deadline_ns - own.absent_ns != armed_ns) overdue_[{signal, entity, tag}] = armed_ns;
     loaded_.push_back({deadline_ns, tag, signal, entity, TimerUse::kAbsentPair});
     ++*word;
   }
