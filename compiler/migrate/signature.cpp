@@ -182,7 +182,7 @@ class Signer {
       case Op::kFeature:
         return " " + named_feature(inst.index);
       case Op::kParam:
-        return " profile." + pack.params[inst.index].name;
+        return " profile." + pack.params[inst.index].name + (exact_ ? values_of(inst.index) : "");
       case Op::kTable:
         return inst.index < pack.adaptives.size() ? " profile." + pack.adaptives[inst.index].name
                                                   : " table";
@@ -201,6 +201,16 @@ class Signer {
       default:
         return exact_ ? constant(inst) : std::string();
     }
+  }
+
+  /// What the profiles say: another value is another threshold.
+  [[nodiscard]] std::string values_of(abi::ParamId param) const {
+    std::string text;
+    for (const abi::ClassPlan& c : side_.pack.classes) {
+      if (param >= c.params.size() || c.params_known[param] == 0) continue;
+      text += fmt::format(" {}={}", c.name, c.params[param]);
+    }
+    return text;
   }
 
   std::string constant(const ir::Inst& inst) const {

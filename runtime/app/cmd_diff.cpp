@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "runtime/abi/state_plan.h"
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
 #include "runtime/app/pack_diff.h"

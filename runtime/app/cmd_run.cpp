@@ -36,6 +36,7 @@ struct RunFlags {
   std::string fail_on;
   bool timings = false;
   bool no_progress = false;
+  size_t restore_every = 0;
 };
 
 /// Where verdicts go: a file, stdout as NDJSON, or a table on a terminal.
@@ -222,7 +223,7 @@ class Runner {
       rejects_.reset(std::fopen(flags_.rejects.c_str(), "w"));
       if (!rejects_) return fail(Error{fmt::format("cannot write {}", flags_.rejects)});
     }
-    engine::EngineOptions options;
+    engine::EngineOptions& options = engine_options_;
     options.threads = flags_.input.threads;
     if (!flags_.model.empty()) {
       auto model = learn::load_model(flags_.model, *pack_);
@@ -232,15 +233,7 @@ class Runner {
     auto known = load_history(flags_.history, common_);
     if (!known.ok()) return fail(known.error());
     options.known = std::move(known).value();
-    engine::EngineSinks sinks;
-    sinks.verdict = [this](abi::Verdict&& v) {
-      v.latency_ms = std::chrono::duration<double, std::milli>(Clock::now() - chunk_began_).count();
-      if (policy_) policy_->on_verdict(v);
-      output_.write(v);
-    };
-    auto created = engine::Engine::create(pack_, options, std::move(sinks));
-    if (!created.ok()) return fail(created.error());
-    engine_ = std::move(created).value();
+    if (auto status = make_engine(); !status.ok()) return fail(status.error());
     if (auto status = open_actions(); !status.ok()) return fail(status.error());
     for (const auto& path : flags_.input.inventories) {
       auto summary = engine::load_inventory(path, *pack_->symbols, engine_->topology());
@@ -248,6 +241,39 @@ class Runner {
       for (const auto& warning : summary.value().warnings) logger_->warn("{}: {}", path, warning);
     }
     return kOk;
+  }
+
+  Status make_engine() {
+    engine::EngineSinks sinks;
+    sinks.verdict = [this](abi::Verdict&& v) {
+      v.latency_ms = std::chrono::duration<double, std::milli>(Clock::now() - chunk_began_).count();
+      if (policy_) policy_->on_verdict(v);
+      output_.write(v);
+    };
+    auto created = engine::Engine::create(pack_, engine_options_, std::move(sinks));
+    if (!created.ok()) return created.error();
+    engine_ = std::move(created).value();
+    return ok_status();
+  }
+
+  void make_policy() {
+    policy::PolicySinks sinks;
+    sinks.alert = [this](const policy::Alert& a) { write_action(policy::to_json(a)); };
+    sinks.action = [this](const policy::ActionRequest& a) { write_action(policy::to_json(a)); };
+    policy_ = std::make_unique<policy::Policy>(pack_, engine_->shared_topology(), std::move(sinks));
+  }
+
+  /// --restore-every: what goes on from the saved state. Null: it cannot be made.
+  engine::Engine* fresh_engine() {
+    StateWriter writer(*pack_->symbols);
+    if (policy_) policy_->save(writer);
+    const std::string alerts = writer.take();
+    if (!make_engine().ok()) return nullptr;
+    if (!policy_) return engine_.get();
+    make_policy();
+    StateReader reader(alerts, *pack_->symbols);
+    std::vector<std::string> notes;
+    return policy_->load(reader, notes).ok() ? engine_.get() : nullptr;
   }
 
   /// Rules on verdicts: their alerts and actions go to a file, nothing is run.
@@ -262,10 +288,7 @@ class Runner {
     }
     actions_.reset(std::fopen(flags_.actions.c_str(), "w"));
     if (!actions_) return Error{fmt::format("cannot write {}", flags_.actions)};
-    policy::PolicySinks sinks;
-    sinks.alert = [this](const policy::Alert& a) { write_action(policy::to_json(a)); };
-    sinks.action = [this](const policy::ActionRequest& a) { write_action(policy::to_json(a)); };
-    policy_ = std::make_unique<policy::Policy>(pack_, engine_->shared_topology(), std::move(sinks));
+    make_policy();
     return ok_status();
   }
 
@@ -312,6 +335,8 @@ class Runner {
       chunk_began_ = Clock::now();
       bar.show(p);
     };
+    options.value().restore_every = flags_.restore_every;
+    hooks.fresh_engine = [this] { return fresh_engine(); };
     const auto began = Clock::now();
     chunk_began_ = began;
     auto summary = engine::run_pipeline(pack_, *engine_, options.value(), hooks);
@@ -340,6 +365,7 @@ class Runner {
   const CommonFlags& common_;
   Output output_;
   std::shared_ptr<const abi::CompiledPack> pack_;
+  engine::EngineOptions engine_options_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<policy::Policy> policy_;  // null: no rules are evaluated
   std::unique_ptr<FILE, CloseFile> rejects_;
@@ -376,6 +402,8 @@ Command add_run(CLI::App& app, const CommonFlags& common) {
   sub->add_option("--fail-on", flags->fail_on, "verdict: exit 1 when any verdict is not 'none'")
       ->check(CLI::IsMember({"verdict"}));
   sub->add_flag("--timings", flags->timings, "add the wall-clock `timing` object to verdicts");
+  sub->add_option("--restore-every", flags->restore_every,
+                  "for tests: after every N pieces of input go on from a saved state, in a new engine");
   sub->add_flag("--no-progress", flags->no_progress, "no progress line on stderr");
   return [sub, flags, &common] { return sub->parsed() ? Runner(*flags, common).run() : -1; };
 }

@@ -92,6 +92,8 @@ bool Engine::load_clock(StateReader& reader) {
   last_ts_ns_ = reader.i64();
   next_epoch_ns_ = reader.i64();
   started_ = reader.flag();
+  // The next hour after the last event: else there would be epochs without end to catch up with.
+  if (next_epoch_ns_ != kNoTimeNs && next_epoch_ns_ < last_ts_ns_) reader.fail();
   reader.leave();
   return !reader.failed();
 }

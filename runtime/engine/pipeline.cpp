@@ -175,7 +175,8 @@ Status Run::restore() {
   reorder_->save(writer);
   const std::string state = writer.take();
   engine_->signals().set_crew(nullptr);
-  engine_ = hooks_.fresh_engine();
+  engine_ = hooks_.fresh_engine ? hooks_.fresh_engine() : nullptr;
+  if (engine_ == nullptr) return Error{"there is no engine to go on with"};
   own_counters_.add(reorder_->counters());
   reorder_ = std::make_unique<stream::Reorder>(pack_, reorder_options(), locked_sink());
   StateReader reader(state, *pack_->symbols);

@@ -101,10 +101,15 @@ void SequenceStates::save_pair(abi::SignalId signal, EntityIndex entity, const P
     plan.out.i64(t->deadline_ns - own.absent_ns);
     plan.out.u64(t->tag);
   }
-  for (const abi::EventRef& ref : ring.refs) {
+  for (size_t i = 0; i < ring.refs.size(); ++i) {
+    const int64_t ts_ns = ring.refs[i].ts_ns;
     const bool runs = std::any_of(
-        begin, end, [&](const Timer& t) { return t.deadline_ns - own.absent_ns == ref.ts_ns; });
-    if (runs) refs.push_back(ref);
+        begin, end, [&](const Timer& t) { return t.deadline_ns - own.absent_ns == ts_ns; });
+    // on_timer() takes the last one of a time.
+    const bool later =
+        std::any_of(ring.refs.begin() + static_cast<std::ptrdiff_t>(i) + 1, ring.refs.end(),
+                    [&](const abi::EventRef& r) { return r.ts_ns == ts_ns; });
+    if (runs && !later) refs.push_back(ring.refs[i]);
   }
   plan.refs(refs);
 }

@@ -290,9 +290,7 @@ void Reorder::Impl::prefetch(const abi::Record* record) {
 }
 
 uint64_t Reorder::Impl::pending() const {
-  std::vector<abi::Record*> held;
-  ring_.collect(held, held);
-  return held.size() + staged_.size();
+  return ring_.records().size() + staged_.size();
 }
 
 std::vector<SourceState> Reorder::Impl::sources() const {

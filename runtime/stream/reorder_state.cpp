@@ -33,15 +33,11 @@ void Reorder::Impl::save_pending(StateWriter& writer, abi::RecordWriter& records
     writer.u64(list.size());
     for (const abi::Record* record : list) records.write(*record, pack_->kinds[record->kind]);
   };
-  std::vector<abi::Record*> near;
-  std::vector<abi::Record*> far;
-  ring_.collect(near, far);
-  std::sort(far.begin(), far.end(), [this](const abi::Record* a, const abi::Record* b) {
+  std::vector<abi::Record*> waiting = ring_.records();
+  std::sort(waiting.begin(), waiting.end(), [this](const abi::Record* a, const abi::Record* b) {
     return order_.less(*a, *b);
   });
-  writer.i64(ring_.base());
-  write_all(near);
-  write_all(far);
+  write_all(waiting);
   write_all(ready_);  // only between a load and the next release
   write_all(staged_);
   write_all(late_);
@@ -60,18 +56,14 @@ void Reorder::Impl::load_pending(StateReader& reader, abi::RecordReader& records
       take(record);
     }
   };
-  const auto to_ring = [this](abi::Record* record) {
+  read_all([this](abi::Record* record) {
     if (record == nullptr) return;
     ring_.add(record->ts_ns, {record, 0, record->source, order_.tie_rank(*record),
                               record->id == nullptr && !kind_dedup_.applies(record->kind)});
-  };
-  if (!ring_.set_base(reader.i64())) reader.fail();
-  read_all(to_ring);
-  read_all(to_ring);
-  const auto to_ready = [this](abi::Record* record) {
+  });
+  read_all([this](abi::Record* record) {
     if (record) ready_.push_back(record);
-  };
-  read_all(to_ready);
+  });
   std::vector<abi::Record*> staged;
   read_all([&](abi::Record* record) { staged.push_back(record); });
   std::vector<abi::Record*> late;

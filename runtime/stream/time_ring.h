@@ -56,21 +56,14 @@ class TimeRing {
     bits_[at / 64] |= uint64_t{1} << at % 64;
   }
 
-  /// Every record: those of the ring by page in the order of arrival, those outside in any order.
-  void collect(std::vector<abi::Record*>& near, std::vector<abi::Record*>& far) const {
-    const auto start = static_cast<size_t>(base_) & (kPages - 1);
-    for (size_t i = 0; i < pages_.size(); ++i) {
-      for (const Entry& entry : pages_[(start + i) & (kPages - 1)]) near.push_back(entry.record);
+  /// Every record that is in it, in no order.
+  [[nodiscard]] std::vector<abi::Record*> records() const {
+    std::vector<abi::Record*> out;
+    for (const std::vector<Entry>& page : pages_) {
+      for (const Entry& entry : page) out.push_back(entry.record);
     }
-    for (auto rest = far_; !rest.empty(); rest.pop()) far.push_back(rest.top().entry.record);
-  }
-  /// Where the ring begins, for a saved state; kNoPage before the first entry.
-  [[nodiscard]] int64_t base() const { return has_base_ ? base_ : kNoPage; }
-  /// False: there is no such page.
-  [[nodiscard]] bool set_base(int64_t base) {
-    has_base_ = base != kNoPage;
-    if (has_base_) base_ = base;
-    return !has_base_ || (base >= -kPagesBeforeFirst && base <= INT64_MAX >> kPageShift);
+    for (auto rest = far_; !rest.empty(); rest.pop()) out.push_back(rest.top().entry.record);
+    return out;
   }
 
   /// The next run of entries before a time; empty when there are none. Valid until the next call.

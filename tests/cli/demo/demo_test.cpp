@@ -128,7 +128,8 @@ TEST_F(Demo, SameBytesForThreadsBatchesAndBackends) {
   ASSERT_TRUE(ok_);
   const std::string plain = output("plain.ndjson");
   ASSERT_FALSE(plain.empty());
-  for (const std::string flags : {"--threads 2", "--threads 4", "--batch 1", "--backend interp"}) {
+  for (const std::string flags : {"--threads 2", "--threads 4", "--batch 1", "--backend interp",
+                                  "--restore-every 5", "--restore-every 1 --threads 2"}) {
     ASSERT_TRUE(run("other.ndjson", flags)) << flags;
     EXPECT_TRUE(output("other.ndjson") == plain) << flags << " gives other verdicts";
   }

@@ -29,6 +29,7 @@ struct Fleet {
       plan.holds_ns = 10 * kNsPerMinute;
       pack->signals.push_back(plan);
     }
+    for (SymbolId n = 1; n <= nodes; ++n) pack->symbols->intern("x" + std::to_string(n));
     options.delay_ns = 24 * kHour;
     rates = std::make_unique<BenignRates>(pack, options);
     for (SymbolId n = 1; n <= nodes; ++n) rates->see_node(n, 1, 0);
@@ -56,6 +57,38 @@ struct Fleet {
     rates->advance(day1 * 24 * kHour);
   }
 };
+
+void save_all(StateWriter& w, const Fleet& fleet) {
+  abi::save_names(w, *fleet.pack);
+  fleet.rates->save(w);
+}
+
+TEST(BenignRates, ASavedStateGoesOnAsIfNothingHadHappened) {
+  Fleet straight(12);
+  straight.habit(1, 12, 4, 0, 5, 1);
+  StateWriter writer(*straight.pack->symbols);
+  save_all(writer, straight);
+  const std::string state = writer.take();
+  Fleet after(0);
+  for (SymbolId n = 1; n <= 12; ++n) after.pack->symbols->intern("x" + std::to_string(n));
+  StateReader reader(state, *after.pack->symbols);
+  abi::LoadNames names;
+  ASSERT_TRUE(names.load(reader, *after.pack));
+  after.rates->load(reader, names, [](SymbolId) { return abi::ClassId{1}; });
+  ASSERT_FALSE(reader.failed());
+  straight.habit(1, 12, 9, 5, 9, 2);  // twice as much: the class moves as a whole
+  after.habit(1, 12, 9, 5, 9, 2);
+  ASSERT_FALSE(straight.rates->shifts().empty());
+  EXPECT_EQ(after.rates->shifts().size(), straight.rates->shifts().size());
+  for (SymbolId n = 1; n <= 12; ++n) {
+    const abi::BenignRate a = straight.rates->benign(0, n);
+    const abi::BenignRate b = after.rates->benign(0, n);
+    EXPECT_EQ(a.firings_per_hour, b.firings_per_hour);
+    EXPECT_EQ(a.onsets_per_hour, b.onsets_per_hour);
+    EXPECT_EQ(a.mean_hours, b.mean_hours);
+    EXPECT_EQ(a.node_hours, b.node_hours);
+  }
+}
 
 TEST(BenignRates, NothingIsMeasuredBeforeTheDelay) {
   Fleet f(10);

@@ -217,6 +217,65 @@ TEST(Policy, An_action_without_its_argument_is_skipped) {
   EXPECT_EQ(w.actions[0].outcome, "skipped");
 }
 
+std::string saved(const Policy& policy, const abi::CompiledPack& pack) {
+  StateWriter writer(*pack.symbols);
+  policy.save(writer);
+  return writer.take();
+}
+
+std::vector<std::string> loaded(World& w, const std::string& state) {
+  StateReader reader(state, *w.pack->symbols);
+  std::vector<std::string> notes;
+  const auto status = w.policy->load(reader, notes);
+  EXPECT_TRUE(status.ok());
+  return notes;
+}
+
+TEST(Policy, A_saved_state_goes_on_as_if_nothing_had_happened) {
+  const auto feed = [](World& w, int from, int to) {
+    for (int i = from; i < to; ++i) {
+      w.policy->on_verdict(verdict("i" + std::to_string(i % 7), "n" + std::to_string(i % 3 + 1),
+                                   0.85 + 0.01 * (i % 15), i * 10 * kNsPerMinute,
+                                   static_cast<uint32_t>(i)));
+    }
+  };
+  World straight(kRule);
+  feed(straight, 0, 40);
+  straight.policy->finish(kStart + 100 * kNsPerHour);
+  for (const int middle : {1, 13, 39}) {
+    World before(kRule);
+    feed(before, 0, middle);
+    const std::string state = saved(*before.policy, *before.pack);
+    World after(kRule);
+    EXPECT_TRUE(loaded(after, state).empty());
+    EXPECT_EQ(saved(*after.policy, *after.pack), state);
+    feed(after, middle, 40);
+    after.policy->finish(kStart + 100 * kNsPerHour);
+    EXPECT_EQ(before.lines + after.lines, straight.lines) << "at " << middle;
+  }
+}
+
+TEST(Policy, An_alert_whose_rule_changed_or_went_resolves_with_the_reason) {
+  World before(kRule);
+  before.policy->on_verdict(verdict("i1", "n1", 0.93, 0));
+  before.policy->on_verdict(verdict("i2", "n3", 0.99, kNsPerMinute));
+  const std::string state = saved(*before.policy, *before.pack);
+  std::string text = kRule;
+  text.replace(text.find("0.90"), 4, "0.95");
+  World stricter(text);
+  EXPECT_EQ(loaded(stricter, state),
+            std::vector<std::string>{"alert p.drain of i1 ends: rule changed"});
+  EXPECT_TRUE(stricter.told().empty()) << "nothing is said while loading";
+  stricter.policy->advance(kStart + kNsPerHour);
+  EXPECT_EQ(stricter.told(), std::vector<std::string>{"resolved/rule changed n1 @1h"});
+  EXPECT_EQ(stricter.policy->firing(), 1u);
+  World none("");
+  EXPECT_EQ(loaded(none, state).size(), 2u);
+  none.policy->advance(kStart + kNsPerHour);
+  EXPECT_EQ(none.told(), (std::vector<std::string>{"resolved/rule removed n1 @1h",
+                                                   "resolved/rule removed n3 @1h"}));
+}
+
 TEST(Policy, Both_backends_write_the_same_lines) {
   std::string lines[2];
   for (const auto backend : {compiler::Backend::kInterp, compiler::Backend::kJit}) {
