@@ -90,6 +90,7 @@ def wait_until_done(daemon, seconds=120):
 def main():
     options = argparse.ArgumentParser()
     options.add_argument("binary")
+    options.add_argument("--reference", help="a `reflex` to run the events with; default: BINARY")
     options.add_argument("--kills", type=int, default=12)
     options.add_argument("--bodies", type=int, default=300)
     options.add_argument("--seed", type=int, default=int(time.time()))
@@ -110,7 +111,7 @@ def main():
     with open(events, "w") as file:
         file.write("".join(bodies))
     want = os.path.join(folder, "want.ndjson")
-    subprocess.run([args.binary, "-q", "run", *daemon.packs, "--events", events, "--output", want],
+    subprocess.run([args.reference or args.binary, "-q", "run", *daemon.packs, "--events", events, "--output", want],
                    check=True)
     got_lines, want_lines = lines_of(daemon.verdicts), lines_of(want)
     got, expected = collections.Counter(got_lines), collections.Counter(want_lines)
