@@ -47,6 +47,11 @@ class Engine {
   /// End of input: due timers fire up to the last event, open incidents become final.
   void finish();
 
+  /// Threads to share work with, lent by whoever calls; null: none. They must outlive the calls.
+  void set_crew(eval::Crew* crew) {
+    signals_->set_crew(crew);
+    incidents_->set_crew(crew);
+  }
   /// For benchmarks and metrics (count-only mode, firings by signal).
   eval::SignalEngine& signals() { return *signals_; }
   [[nodiscard]] eval::Counters counters() const { return signals_->counters(); }

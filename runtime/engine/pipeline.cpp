@@ -134,11 +134,12 @@ Status Run::read_all() {
   {
     ReadAhead ahead(inputs_, threads(), options_.chunk_bytes);
     engine_.signals().set_crew(&ahead);
+    if (threads() > 1) engine_.set_crew(&ahead);
     Status status = ok_status();
     while (const auto piece = ahead.next()) {
       if (status = step(*piece); !status.ok()) break;
     }
-    engine_.signals().set_crew(nullptr);
+    engine_.set_crew(nullptr);
     if (!status.ok()) return status;
   }
   reorder_.finish(released_);
