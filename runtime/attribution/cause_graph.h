@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
+#include "runtime/attribution/level_cache.h"
 #include "runtime/attribution/pack_shape.h"
 #include "runtime/base/result.h"
 
@@ -25,6 +27,7 @@ struct CauseGraph {
   /// Causes by name.
   std::vector<abi::CauseId> cause_order;
   PackShape shape;
+  std::shared_ptr<LevelCache> levels = std::make_shared<LevelCache>();
 };
 
 /// Errors: a cycle (its signals are named in the message), an edge with an id that does not exist.

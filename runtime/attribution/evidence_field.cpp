@@ -18,8 +18,8 @@ bool is_gpu_key(std::string_view name) { return name == "gpu" || name == "gpu_in
 
 }  // namespace
 
-EvidenceField::Nodes::Nodes(const abi::CompiledPack& pack, const Input& input)
-    : numbers(pack, input), groups({}) {
+EvidenceField::Nodes::Nodes(const abi::CompiledPack& pack, const Input& input, LevelCache& levels)
+    : numbers(pack, input, levels), groups({}) {
   for (const NodeView& v : input.nodes) rows.push_back({&v, pack.symbols->name(v.node)});
   // The engine hands nodes over by name: then looking is enough, and 10,000 names stay unsorted.
   const auto by_name = [](const Row& a, const Row& b) { return a.name < b.name; };
@@ -47,7 +47,7 @@ EvidenceField::Nodes::Nodes(const abi::CompiledPack& pack, const Input& input)
 EvidenceField::EvidenceField(const abi::CompiledPack& pack, const CauseGraph& graph,
                              const Input& input)
     : pack_(pack), graph_(graph), input_(input) {
-  auto nodes = std::make_shared<Nodes>(pack, input);
+  auto nodes = std::make_shared<Nodes>(pack, input, *graph.levels);
   const size_t bits = nodes->rows.size() * shape().words;
   nodes->asked.assign(bits, 0);
   nodes->yes.assign(bits, 0);
@@ -57,6 +57,7 @@ EvidenceField::EvidenceField(const abi::CompiledPack& pack, const CauseGraph& gr
   nodes_ = std::move(nodes);
   at_.assign(pack.signals.size(), nullptr);
   shown_.assign(bits, 0);
+  changed_.assign(bits, 0);
   fired_in_job_.assign(pack.edges.size(), -1);
   votes_in_job_.assign(pack.signals.size(), -1);
   add_spans();

@@ -123,7 +123,7 @@ class EvidenceField {
   [[nodiscard]] std::vector<std::string> parents_text(abi::SignalId signal, const Span& s) const;
   /// What a field made from a whole one shows differently: bits of signals, on one row and on any.
   [[nodiscard]] const uint64_t* changed(uint32_t row) const {
-    return changed_.data() + row * shape().words;
+    return changed_.data() + row * shape().words;  // all zero on a whole field
   }
   [[nodiscard]] const SignalBits& changed_anywhere() const { return changed_anywhere_; }
   [[nodiscard]] const std::vector<uint32_t>& changed_rows() const { return changed_rows_; }
@@ -153,7 +153,7 @@ class EvidenceField {
 
   // What is the same for all fields of one input.
   struct Nodes {
-    Nodes(const abi::CompiledPack& pack, const Input& input);
+    Nodes(const abi::CompiledPack& pack, const Input& input, LevelCache& levels);
     std::vector<Row> rows;
     std::vector<uint32_t> row_of_symbol;
     std::vector<uint8_t> repaired_lately;  // [row]

@@ -137,15 +137,17 @@ struct Scorer::Plain {
   // Weights without parents and open windows, which is nearly all of them: NaN until asked.
   std::vector<Weight> fired;  // [edge * classes + class]
   std::vector<Weight> silent;
-  std::vector<double> habits;  // [cause * classes] sum of `silent` over Cause::habits; NaN: not asked
-  std::vector<double> wear;    // [edge * classes] 1 - p + p R of graded edges, of a node that shows nothing
+  // [cause * classes] sum of `silent` over Cause::habits; NaN: not asked
+  std::vector<double> habits;
+  // [edge * classes] 1 - p + p R of a graded edge, of a node that shows nothing; NaN: not asked
+  std::vector<double> wear;
   // The same for windows that are still open, which ask for few onsets again and again.
   struct OpenSilent {
     size_t at = SIZE_MAX;
     int64_t t_ns = kNoTimeNs;
     Weight weight;
   };
-  std::array<OpenSilent, 256> open_silent;
+  std::array<OpenSilent, 1024> open_silent;
 };
 
 }  // namespace reflex::attribution

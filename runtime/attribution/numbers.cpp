@@ -54,12 +54,13 @@ double author_leak(const abi::CompiledPack& pack, const abi::EdgePlan& edge) {
   return std::max(kLeakFloor, leak_in(kDefaultLeakPerHour, window_hours(edge)));
 }
 
-Numbers::Numbers(const abi::CompiledPack& pack, const Input& input)
+Numbers::Numbers(const abi::CompiledPack& pack, const Input& input, LevelCache& levels)
     : pack_(pack),
       input_(input),
       model_(input.model),
       tables_(input.tables.get()),
-      class_count_(std::max<size_t>(pack.classes.size(), 1)) {
+      class_count_(std::max<size_t>(pack.classes.size(), 1)),
+      shared_levels_(levels) {
   for (const abi::EdgePlan& e : pack.edges) {
     author_leaks_.push_back(author_leak(pack, e));
     const double learned = model_ ? stated(model_->leak_per_hour, e.to, 0) : 0;
@@ -206,7 +207,7 @@ double Numbers::fired_ratio(double leak, double survive) {
 }
 
 const Levels& Numbers::weights(double p) const {
-  return level_weights_.at(p);
+  return shared_levels_.full() ? level_weights_.at(p) : shared_levels_.at(p);
 }
 
 double Numbers::soft_ratio(abi::SignalId s, double a, double survive) const {

@@ -12,6 +12,7 @@
 #include "runtime/attribution/attribution.h"
 #include "runtime/attribution/graded.h"
 #include "runtime/attribution/latent.h"
+#include "runtime/attribution/level_cache.h"
 
 namespace reflex::attribution {
 
@@ -23,7 +24,7 @@ double author_leak(const abi::CompiledPack& pack, const abi::EdgePlan& edge);
 
 class Numbers {
  public:
-  Numbers(const abi::CompiledPack& pack, const Input& input);
+  Numbers(const abi::CompiledPack& pack, const Input& input, LevelCache& levels);
 
   [[nodiscard]] double strength(uint32_t edge, abi::ClassId c) const {
     return strengths_[edge * class_count_ + (c < class_count_ ? c : 0)];
@@ -94,6 +95,7 @@ class Numbers {
     abi::BenignRate rate;
   };
   mutable std::vector<std::vector<Known>> rates_;  // [signal][Input::nodes]
+  LevelCache& shared_levels_;
   mutable LevelWeights level_weights_;
   double job_nodes_ = 1;
 };

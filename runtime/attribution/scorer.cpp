@@ -26,6 +26,8 @@ int64_t shifted_onset(const Span& s, const abi::EdgePlan& e) {
 Scorer::Scorer(const EvidenceField& field, const CauseGraph& graph, const Scorer* known)
     : field_(field), graph_(graph), pack_(field.pack()), numbers_(field.numbers()) {
   last_group_.resize(pack_.edges.size());
+  of_all_.resize(pack_.edges.size());
+  known_ = known;
   if (known)
     plain_ = known->plain_;
   else
@@ -154,7 +156,7 @@ void Scorer::terms_into(const Candidate& c, bool with_tables, std::vector<Term>&
     const bool alone = term.reach == Term::Reach::kOwn && !term.beside_group;
     const bool spread = field_.shape().spreads[term.edge->to] && !term.edge->has_weight;
     if (!alone || !spread || !has_bit(field_.shown(c.row), term.edge->to)) continue;
-    term.everybody = table(*term.edge, *field_.groups().all(), nullptr, false);
+    term.everybody = table_of_all(*term.edge);
   }
 }
 
@@ -195,7 +197,7 @@ void Scorer::resolve_group(const Candidate&, Term& term) {
   if (term.filter || e.has_weight || !field_.input().switches.shared_fate) return;
   const Group* all = field_.groups().all();
   const bool whole = term.group->rows.size() == all->rows.size() && !term.exempt;
-  term.everybody = whole ? term.in->table : table(e, *all, nullptr, false);
+  term.everybody = whole ? term.in->table : table_of_all(e);
 }
 
 bool Scorer::entity_matches(const Candidate& c, const Term& term, const Span& s) const {
@@ -386,6 +388,7 @@ void Scorer::activate(const Candidate& culprit) {
   tables_.clear();
   edge_groups_.clear();
   last_group_.assign(pack_.edges.size(), {nullptr, nullptr});
+  of_all_.assign(pack_.edges.size(), nullptr);
 }
 
 void Scorer::evaluate_like(Candidate& c, const Candidate& other) {
@@ -409,7 +412,7 @@ bool Scorer::same_as_whole(const Candidate& c, const Scorer& whole) const {
   if (field_.masks_changed()) return false;
   if (meet(anywhere.data(), cause.wide.data(), words)) return false;
   if (c.row == kNoNode) return true;
-  if (meet(field_.changed(c.row), cause.own.data(), words) || ailing_changed(c)) return false;
+  if (meet(field_.changed(c.row), cause.own.data(), words) || ailing_changed(c.row)) return false;
   // What the rest of the job shows is held against the node's own firings.
   for (const uint32_t edge : graph_.cause_edges[c.cause]) {
     const abi::EdgePlan& e = pack_.edges[edge];
@@ -420,8 +423,8 @@ bool Scorer::same_as_whole(const Candidate& c, const Scorer& whole) const {
   return true;
 }
 
-bool Scorer::ailing_changed(const Candidate& c) const {
-  return meet(field_.changed(c.row), field_.shape().graded.data(), field_.shape().words);
+bool Scorer::ailing_changed(uint32_t row) const {
+  return meet(field_.changed(row), field_.shape().graded.data(), field_.shape().words);
 }
 
 bool Scorer::has_own_evidence(const Candidate& c) {

@@ -137,6 +137,7 @@ class Scorer {
   [[nodiscard]] const Group* group_of(const Candidate& c, abi::Scope scope) const;
   GroupTable* table(const abi::EdgePlan& e, const Group& group, const abi::EntityKey* filter,
                     bool exempt);
+  GroupTable* table_of_all(const abi::EdgePlan& e);
   EdgeGroup* edge_group(const abi::EdgePlan& e, const Group& group, const abi::EntityKey* filter,
                         bool exempt);
   void fill_table(const Term& term, GroupTable& g) const;
@@ -167,7 +168,7 @@ class Scorer {
   [[nodiscard]] double own_leak(const Term& term, uint32_t row) const;
   /// Share of the other nodes of the job that show it; 0: no more than faults would (README 18).
   [[nodiscard]] double job_share(const abi::EdgePlan& e) const;
-  [[nodiscard]] bool ailing_changed(const Candidate& c) const;
+  [[nodiscard]] bool ailing_changed(uint32_t row) const;
   [[nodiscard]] double wear_factor(uint32_t edge, uint32_t row) const;
   struct Weight {
     double ratio = 1;
@@ -224,6 +225,7 @@ class Scorer {
   struct Plain;
   std::shared_ptr<Plain> plain_;
   std::vector<std::pair<const Group*, EdgeGroup*>> last_group_;  // [edge] no filter, not exempt
+  std::vector<GroupTable*> of_all_;  // [window] table over all nodes, no filter; null: not asked
   std::vector<Term> scratch_terms_;  // of evaluate(): saves an allocation each
   std::vector<int64_t> scratch_onsets_;
   std::vector<Line> scratch_lines_;
@@ -244,6 +246,7 @@ class Scorer {
   };
   std::vector<std::unique_ptr<Active>> active_;
   std::vector<double> ailing_;  // [row] NaN: not asked
+  const Scorer* known_ = nullptr;  // of the same incident, of this field or the whole one; may be null
 };
 
 }  // namespace reflex::attribution

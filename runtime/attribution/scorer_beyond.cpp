@@ -18,6 +18,10 @@ double Scorer::ailing_nats(const Candidate& c) {
   if (ailing_.empty()) ailing_.assign(field_.rows().size(), std::nan(""));
   double& known = ailing_[c.row];
   if (known == known) return known;
+  if (known_ && !known_->ailing_.empty() && !ailing_changed(c.row)) {
+    const double before = known_->ailing_[c.row];
+    if (before == before) return known = before;
+  }
   double sum = 0;
   for (const std::vector<uint32_t>& edges : field_.shape().wear_edges) {
     double product = 1;  // exp(M_f)

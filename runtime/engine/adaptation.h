@@ -43,6 +43,7 @@ class Adaptation {
   [[nodiscard]] bool wants(abi::KindId kind) const { return wanted_[kind] != 0; }
   void on_record(const abi::Record& record);
   void on_firing(const abi::Firing& firing);  // of a node
+  [[nodiscard]] bool knows(SymbolId node) const { return rates_.knows(node); }
   void on_opened(const std::vector<attribution::NodeView>& nodes, int64_t opened_ns,
                  int64_t final_ns);
   /// Fills what is known of the nodes and marks evidence that counts for nothing.

@@ -83,6 +83,11 @@ class Engine {
   /// For those who look at a running engine (API, console); on the thread of process().
   [[nodiscard]] const EvidenceLog& evidence() const { return incidents_->evidence(); }
 
+  /// Threads to share work with, lent by whoever calls; null: none. They must outlive the calls.
+  void set_crew(eval::Crew* crew) {
+    signals_->local().set_crew(crew);
+    incidents_->set_crew(crew);
+  }
   /// For benchmarks and metrics (count-only mode, firings by signal).
   eval::SignalEngine& signals() { return signals_->local(); }
   [[nodiscard]] eval::Counters counters() const { return signals_->local().counters(); }

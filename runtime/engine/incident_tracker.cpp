@@ -15,15 +15,17 @@
 namespace reflex::engine {
 namespace {
 
+// Why: enough to keep a few threads busy; a verdict waits for no more than these.
+constexpr size_t kPendingMax = 8;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // Why: evidence comes in bursts, most of it at once. A look in the second after it came
 // is as fast as a person reads.
 constexpr int64_t kRevisionStepNs = kNsPerSecond;
 // Why: a look passes over what is too old anyway, so trimming only bounds the memory; it visits every
-// series of every node, and a 32nd of the look-back is little to keep beyond it.
-constexpr int64_t kTrimShare = 32;
+// series of every node, and an eighth of the look-back is little to keep beyond it.
+constexpr int64_t kTrimShare = 8;
 constexpr int64_t kTrimEveryMinNs = 10 * kNsPerMinute;
-constexpr int64_t kTrimEveryMaxNs = 3 * kNsPerHour;
+constexpr int64_t kTrimEveryMaxNs = 12 * kNsPerHour;
 
 std::vector<int64_t> lookbacks(const abi::CompiledPack& pack, const attribution::Graph& graph) {
   int64_t settle = 0;
@@ -84,17 +86,18 @@ void IncidentTracker::process(const std::vector<abi::Firing>& firings,
   const auto open_records_until = [&](int64_t ts_ns) {
     for (; r < records.size() && records[r]->ts_ns <= ts_ns; ++r) {
       run_due(records[r]->ts_ns - 1, sinks);
-      on_record(*records[r]);
+      on_record(*records[r], sinks);
     }
   };
   for (const auto& firing : firings) {
     open_records_until(firing.ts_ns);
     run_due(firing.ts_ns - 1, sinks);
-    on_firing(firing);
+    on_firing(firing, sinks);
   }
   open_records_until(watermark_ns);
   // Evaluations at the watermark itself wait: more firings of that instant may still come.
   if (watermark_ns > std::numeric_limits<int64_t>::min()) run_due(watermark_ns - 1, sinks);
+  flush(sinks);
   if (last_trim_ns_ == kNoTimeNs || watermark_ns - last_trim_ns_ >= trim_every_ns_) {
     log_.trim(watermark_ns);
     last_trim_ns_ = watermark_ns;
@@ -102,7 +105,10 @@ void IncidentTracker::process(const std::vector<abi::Firing>& firings,
   forget_closed(watermark_ns);
 }
 
-void IncidentTracker::finish(const EngineSinks& sinks) { run_due(kNever - 1, sinks); }
+void IncidentTracker::finish(const EngineSinks& sinks) {
+  run_due(kNever - 1, sinks);
+  flush(sinks);
+}
 
 SymbolId IncidentTracker::job_of_entity(const abi::EntityKey& entity, int64_t ts_ns) const {
   const auto& keys = pack_->entity_kinds[entity.kind].keys;
@@ -129,17 +135,35 @@ void IncidentTracker::note_repair(const abi::Record& record) {
   }
 }
 
-void IncidentTracker::on_record(const abi::Record& record) {
+void IncidentTracker::on_record(const abi::Record& record, const EngineSinks& sinks) {
   note_repair(record);
-  if (adaptation_.wants(record.kind)) adaptation_.on_record(record);
-  if (!opened_by_kind_[record.kind].empty()) on_open_record(record);
+  if (adaptation_.wants(record.kind)) {
+    flush(sinks);
+    adaptation_.on_record(record);
+  }
+  if (!opened_by_kind_[record.kind].empty()) on_open_record(record, sinks);
 }
 
-void IncidentTracker::on_firing(const abi::Firing& firing) {
+// Within an hour a firing changes no rate that is read, but that of a node that was never seen.
+void IncidentTracker::tell_habits(const abi::Firing& firing, const EngineSinks& sinks) {
+  if (!pending_.empty()) {
+    const int64_t since_ns = pending_.front()->input.now_ns;
+    const bool same_hour = firing.ts_ns / adapt::kEpochNs == since_ns / adapt::kEpochNs;
+    const bool seen = adaptation_.knows(static_cast<SymbolId>(firing.entity.values[0]));
+    if (same_hour && seen) {
+      habits_waiting_.push_back(&firing);
+      return;
+    }
+    flush(sinks);
+  }
+  adaptation_.on_firing(firing);
+}
+
+void IncidentTracker::on_firing(const abi::Firing& firing, const EngineSinks& sinks) {
   log_.add(firing);
   const auto& keys = pack_->entity_kinds[firing.entity.kind].keys;
   if (!keys.empty() && keys[0] == "node") {
-    adaptation_.on_firing(firing);
+    tell_habits(firing, sinks);
     const auto it = by_node_.find(static_cast<SymbolId>(firing.entity.values[0]));
     if (it != by_node_.end()) {
       for (Open* incident : it->second) mark_dirty(*incident, firing.ts_ns);
@@ -158,11 +182,11 @@ void IncidentTracker::on_firing(const abi::Firing& firing) {
       ++unplaced_count_;
       continue;
     }
-    open(*plan, job, firing.ts_ns, "", "", pack_->signals[firing.signal].name);
+    open(*plan, job, firing.ts_ns, "", "", pack_->signals[firing.signal].name, sinks);
   }
 }
 
-void IncidentTracker::on_open_record(const abi::Record& record) {
+void IncidentTracker::on_open_record(const abi::Record& record, const EngineSinks& sinks) {
   const auto& schema = pack_->kinds[record.kind];
   SymbolId job = kNoSymbol;
   SymbolId node = kNoSymbol;
@@ -184,7 +208,7 @@ void IncidentTracker::on_open_record(const abi::Record& record) {
       ++unplaced_count_;
       continue;
     }
-    open(*trigger.plan, job, record.ts_ns, id, symptom, schema.name);
+    open(*trigger.plan, job, record.ts_ns, id, symptom, schema.name, sinks);
   }
 }
 
@@ -200,7 +224,8 @@ bool IncidentTracker::holds(abi::ExprId where, const abi::Record& record) const 
 }
 
 void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t ts_ns,
-                           std::string id, std::string symptom, std::string opened_by) {
+                           std::string id, std::string symptom, std::string opened_by,
+                           const EngineSinks& sinks) {
   for (auto& other : incidents_) {
     if (other->plan != &plan || other->job != job || ts_ns > other->merge_until_ns) continue;
     if (id.empty() || id == other->id) {
@@ -208,6 +233,7 @@ void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t 
       return;
     }
     if (!other->closed && !other->asked) {
+      flush(sinks);  // what is due of it goes by its old name
       adopt(*other, ts_ns, std::move(id), std::move(symptom));
       return;
     }
@@ -323,11 +349,7 @@ void IncidentTracker::collect_evidence(const Open& incident, int64_t at_ns,
   log_.collect_others({"node", "job"}, look, out);
 }
 
-void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const EngineSinks& sinks) {
-  struct Asked {
-    const Coverage* coverage;
-    int64_t at_ns;
-  } asked{&coverage_, at_ns};
+attribution::Input IncidentTracker::gather(const Open& incident, int64_t at_ns) {
   attribution::Input input;
   input.opened_ns = incident.opened_ns;
   input.now_ns = at_ns;
@@ -339,30 +361,70 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const EngineSinks&
   input.switches.common_mode = !options_.ablate.common_mode;
   input.switches.explain_away = !options_.ablate.explain_away;
   input.nodes = incident.nodes;
-  input.observed = [](const void* state, abi::SignalId signal, SymbolId node) {
-    const auto* a = static_cast<const Asked*>(state);
-    return a->coverage->observed(signal, node, a->at_ns);
-  };
-  input.observed_state = &asked;
-  const bool final_revision = at_ns >= incident.final_ns;
-  if (options_.elsewhere && options_.elsewhere->is_elsewhere(name_of(incident.job))) {
-    return pass_over(incident, input, final_revision);
-  }
   collect_evidence(incident, at_ns, input.evidence);
   adaptation_.prepare(input);
   // A first verdict must be fast; nobody acts on its rivals.
-  input.counterfactual = final_revision && options_.counterfactual;
-  if (final_revision) incident.signature.clear();  // it is given out whatever it says
-  std::optional<abi::Verdict> changed = graph_->attribute_unless(input, incident.signature);
+  input.counterfactual = at_ns >= incident.final_ns && options_.counterfactual;
+  return input;
+}
+
+void IncidentTracker::rank(Pending& pending) const {
+  pending.asked = {&coverage_, pending.input.now_ns};
+  pending.input.observed = [](const void* state, abi::SignalId signal, SymbolId node) {
+    const auto* a = static_cast<const Pending::Asked*>(state);
+    return a->coverage->observed(signal, node, a->at_ns);
+  };
+  pending.input.observed_state = &pending.asked;
+  pending.verdict = graph_->attribute_unless(pending.input, pending.signature);
+}
+
+void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const EngineSinks& sinks) {
+  if (options_.elsewhere && options_.elsewhere->is_elsewhere(name_of(incident.job))) {
+    return pass_over(incident, at_ns, sinks);
+  }
+  const auto same = [&](const auto& p) { return p->incident == &incident; };
+  const bool final_revision = at_ns >= incident.final_ns;
+  const bool next_hour = !pending_.empty() && pending_.front()->input.now_ns / adapt::kEpochNs !=
+                                                  at_ns / adapt::kEpochNs;
+  // A final verdict goes into the history that the next one is made from.
+  if (final_revision || next_hour || std::any_of(pending_.begin(), pending_.end(), same)) {
+    flush(sinks);
+  }
   incident.next_ns = kNever;
   incident.looked_ns = at_ns;
-  if (!changed) return;
-  abi::Verdict& verdict = *changed;
+  auto pending = std::make_unique<Pending>();
+  pending->incident = &incident;
+  pending->input = gather(incident, at_ns);
+  if (!final_revision) pending->signature = incident.signature;  // a final one is always given out
+  pending_.push_back(std::move(pending));
+  if (final_revision || !crew_ || pending_.size() >= kPendingMax) flush(sinks);
+}
+
+void IncidentTracker::flush(const EngineSinks& sinks) {
+  if (pending_.empty()) return;
+  if (crew_ && pending_.size() > 1) {
+    crew_->run(pending_.size(), [this](size_t i) { rank(*pending_[i]); });
+  } else {
+    for (const auto& pending : pending_) rank(*pending);
+  }
+  for (const auto& pending : pending_) give_out(*pending, sinks);
+  pending_.clear();
+  for (const abi::Firing* firing : habits_waiting_) adaptation_.on_firing(*firing);
+  habits_waiting_.clear();
+}
+
+void IncidentTracker::give_out(Pending& pending, const EngineSinks& sinks) {
+  if (!pending.verdict) return;
+  Open& incident = *pending.incident;
+  attribution::Input& input = pending.input;
+  abi::Verdict& verdict = *pending.verdict;
+  const bool final_revision = input.now_ns >= incident.final_ns;
   ++incident.revision;
+  incident.signature = std::move(pending.signature);
   incident.closed = final_revision;
   verdict.revision = incident.revision;
   verdict.final_revision = final_revision;
-  verdict.ts_ns = at_ns;
+  verdict.ts_ns = input.now_ns;
   verdict.table_version = input.tables ? input.tables->version() : 0;
   identify(incident, verdict);
   verdict.baseline_shifts = adaptation_.shifts(input);
@@ -379,11 +441,17 @@ void IncidentTracker::evaluate(Open& incident, int64_t at_ns, const EngineSinks&
 }
 
 /// Another process weighs it; only what its end says of nodes matters here.
-void IncidentTracker::pass_over(Open& incident, attribution::Input& input, bool final_revision) {
+void IncidentTracker::pass_over(Open& incident, int64_t at_ns, const EngineSinks& sinks) {
+  flush(sinks);
+  attribution::Input input;
+  input.opened_ns = incident.opened_ns;
+  input.now_ns = at_ns;
+  input.job = incident.job;
+  input.nodes = incident.nodes;
   adaptation_.prepare(input);
   incident.next_ns = kNever;
-  incident.looked_ns = input.now_ns;
-  if (!final_revision) return;
+  incident.looked_ns = at_ns;
+  if (at_ns < incident.final_ns) return;
   incident.closed = true;
   adaptation_.on_final(input, options_.elsewhere->outcome(key_of(incident)));
 }

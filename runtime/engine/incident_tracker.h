@@ -3,6 +3,9 @@
 // An incident opens on its trigger and gets a first verdict at once, a revision for each later
 // second (event time) in which new evidence changed the answer, and a final one at the end of its
 // settle window. All times are event time; the outcome does not depend on batches or threads.
+// With a crew, verdicts of different incidents are ranked side by side and given out in their order:
+// what one is made from is gathered when it is due, and all are out before anything that they read
+// (habits, history, a node's first firing) moves on.
 // Ids are deterministic: (pack set, incident, revision) -> the same id in every replay.
 #pragma once
 
@@ -10,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,6 +29,7 @@
 #include "runtime/engine/elsewhere.h"
 #include "runtime/engine/engine_options.h"
 #include "runtime/engine/evidence_log.h"
+#include "runtime/eval/crew.h"
 #include "runtime/topology/topology.h"
 
 namespace reflex::engine {
@@ -43,6 +48,8 @@ class IncidentTracker {
                const EngineSinks& sinks);
   /// End of input: every open incident gets its final revision.
   void finish(const EngineSinks& sinks);
+  /// Threads to rank on; null: the caller's. Must outlive the calls.
+  void set_crew(eval::Crew* crew) { crew_ = crew; }
   void count_late(const abi::Record& record);
 
   [[nodiscard]] const EvidenceLog& evidence() const { return log_; }
@@ -80,21 +87,38 @@ class IncidentTracker {
   void save_open(StateWriter& writer, const Open& incident) const;
   /// Null: its type is gone (or the reader has failed).
   std::unique_ptr<Open> load_open(StateReader& reader, abi::LoadNames& names);
-  void on_firing(const abi::Firing& firing);
-  void on_record(const abi::Record& record);
+  /// A look or a first verdict that is gathered and not yet given out.
+  struct Pending {
+    Open* incident = nullptr;
+    attribution::Input input;
+    struct Asked {  // what Input::observed answers from
+      const Coverage* coverage = nullptr;
+      int64_t at_ns = 0;
+    } asked;
+    std::string signature;  // of the last revision given out, then of this one
+    std::optional<abi::Verdict> verdict;
+  };
+  void on_firing(const abi::Firing& firing, const EngineSinks& sinks);
+  void on_record(const abi::Record& record, const EngineSinks& sinks);
   void note_repair(const abi::Record& record);
-  void on_open_record(const abi::Record& record);
+  void on_open_record(const abi::Record& record, const EngineSinks& sinks);
   [[nodiscard]] bool holds(abi::ExprId where, const abi::Record& record) const;
   void open(const abi::IncidentPlan& plan, SymbolId job, int64_t ts_ns, std::string id,
-            std::string symptom, std::string opened_by);
+            std::string symptom, std::string opened_by, const EngineSinks& sinks);
   /// A request for an incident that a signal has opened already: one incident, the asked id.
   void adopt(Open& incident, int64_t ts_ns, std::string id, std::string symptom);
   void mark_dirty(Open& incident, int64_t ts_ns);
   void run_due(int64_t up_to_ns, const EngineSinks& sinks);
   void evaluate(Open& incident, int64_t at_ns, const EngineSinks& sinks);
-  void pass_over(Open& incident, attribution::Input& input, bool final_revision);
+  void pass_over(Open& incident, int64_t at_ns, const EngineSinks& sinks);
   [[nodiscard]] std::string key_of(const Open& incident) const;
   [[nodiscard]] std::string_view name_of(SymbolId id) const { return pack_->symbols->name(id); }
+  [[nodiscard]] attribution::Input gather(const Open& incident, int64_t at_ns);
+  void rank(Pending& pending) const;
+  void give_out(Pending& pending, const EngineSinks& sinks);
+  /// Ranks and gives out all that is pending, in order.
+  void flush(const EngineSinks& sinks);
+  void tell_habits(const abi::Firing& firing, const EngineSinks& sinks);
   void forget_closed(int64_t watermark_ns);
   void fill_nodes(Open& incident) const;
   void collect_evidence(const Open& incident, int64_t at_ns,
@@ -118,6 +142,9 @@ class IncidentTracker {
   std::unordered_map<SymbolId, std::vector<Open*>> by_node_;
   EngineOptions options_;
   Adaptation& adaptation_;
+  eval::Crew* crew_ = nullptr;
+  std::vector<std::unique_ptr<Pending>> pending_;   // by due time
+  std::vector<const abi::Firing*> habits_waiting_;  // for `adaptation_`, until `pending_` is out
   int64_t next_due_ns_;
   int64_t last_trim_ns_ = kNoTimeNs;
   int64_t trim_every_ns_ = 0;

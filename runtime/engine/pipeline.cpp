@@ -138,14 +138,16 @@ Status Run::read_all() {
   {
     ReadAhead ahead(inputs_, threads(), options_.chunk_bytes);
     engine_->signals().set_crew(&ahead);
+    if (threads() > 1) engine_->set_crew(&ahead);
     Status status = ok_status();
     while (const auto piece = ahead.next()) {
       if (status = step(*piece); !status.ok()) break;
       if (options_.restore_every == 0 || ++pieces_ % options_.restore_every != 0) continue;
       if (status = restore(); !status.ok()) break;
       engine_->signals().set_crew(&ahead);
+      if (threads() > 1) engine_->set_crew(&ahead);
     }
-    engine_->signals().set_crew(nullptr);
+    engine_->set_crew(nullptr);
     if (!status.ok()) return status;
   }
   reorder_->finish(released_);
@@ -176,7 +178,7 @@ Status Run::restore() {
   engine_->save(writer);
   reorder_->save(writer);
   const std::string state = writer.take();
-  engine_->signals().set_crew(nullptr);
+  engine_->set_crew(nullptr);
   engine_ = hooks_.fresh_engine ? hooks_.fresh_engine() : nullptr;
   if (engine_ == nullptr) return Error{"there is no engine to go on with"};
   own_counters_.add(reorder_->counters());

@@ -90,7 +90,7 @@ std::string longest_word(std::string_view pattern) {
 }  // namespace
 
 LineMatcher::LineMatcher(const abi::CompiledPack& pack)
-    : anchors_(1) {
+    : anchors_(1), bytes_(1) {
   four_.anchors.resize(four_.starts.size());
   three_.anchors.resize(three_.starts.size());
   re2::RE2::Options options;
@@ -169,9 +169,13 @@ void LineMatcher::add_atom(size_t atom) {
                                    : hash_of_three(three_bytes(text.data() + best));
   has_short_ = has_short_ || width < 4;
   index.starts.set(hash);
+  const uint32_t bytes = width == 4 ? four_bytes(text.data() + best) | kFold : 0;
   if (index.anchors[hash] == 0) {
     index.anchors[hash] = static_cast<uint16_t>(anchors_.size());
     anchors_.emplace_back();
+    bytes_.push_back(bytes);
+  } else if (uint32_t& known = bytes_[index.anchors[hash]]; known != bytes) {
+    known = 0;
   }
   anchors_[index.anchors[hash]].push_back(anchor);
 }
@@ -205,8 +209,12 @@ void LineMatcher::find_short_atoms(std::string_view text, std::vector<int>& atom
 void LineMatcher::find_atoms(std::string_view text, std::vector<int>& atoms) const {
   atoms.clear();
   for (size_t i = 0; i + 4 <= text.size(); ++i) {
-    const uint32_t hash = hash_of(four_bytes(text.data() + i));
-    if (four_.starts[hash]) check(four_.anchors[hash], text, i, atoms);
+    const uint32_t bytes = four_bytes(text.data() + i);
+    const uint32_t hash = hash_of(bytes);
+    if (!four_.starts[hash]) continue;
+    const uint16_t anchors = four_.anchors[hash];
+    const uint32_t expected = bytes_[anchors];
+    if (expected == 0 || expected == (bytes | kFold)) check(anchors, text, i, atoms);
   }
   if (has_short_) find_short_atoms(text, atoms);
   if (atoms.size() < 2) return;

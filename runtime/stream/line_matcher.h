@@ -68,9 +68,8 @@ class LineMatcher {
     std::bitset<65536> starts;
     std::vector<uint16_t> anchors;  // [hash] -> index into anchors_
   };
-  static uint32_t hash_of(uint32_t four_bytes) {
-    return (four_bytes | 0x20202020u) * 0x9E3779B1u >> 16;
-  }
+  static constexpr uint32_t kFold = 0x20202020u;  // lower case of letters
+  static uint32_t hash_of(uint32_t four_bytes) { return (four_bytes | kFold) * 0x9E3779B1u >> 16; }
   static uint32_t hash_of_three(uint32_t bytes) { return hash_of(bytes & 0xFFFFFFu); }
   [[nodiscard]] bool stands_at(const Anchor& anchor, std::string_view text, size_t at) const;
   void check(uint16_t anchors, std::string_view text, size_t at, std::vector<int>& atoms) const;
@@ -79,6 +78,9 @@ class LineMatcher {
   Index three_;  // the others; most pack sets have none
   bool has_short_ = false;
   std::vector<std::vector<Anchor>> anchors_;
+  // [anchors] the folded bytes that all of them stand at; 0: they differ, or are three. Most hits of
+  // `starts` are chance, and end here.
+  std::vector<uint32_t> bytes_;
 };
 
 }  // namespace reflex::stream

@@ -23,6 +23,7 @@
 
 #include "runtime/engine/engine.h"
 #include "runtime/engine/inventory.h"
+#include "runtime/eval/crew.h"
 #include "runtime/stream/ndjson_decoder.h"
 #include "runtime/stream/reorder.h"
 #include "tests/bench/replay_measure.h"
@@ -59,11 +60,13 @@ std::string inventory() {
   return text + "]}";
 }
 
-/// Three days of weak signals; then every job loses a GPU some seconds before its incident is
-/// opened, and its other nodes wait for it: half of them say so within the seconds after.
+/// Three days of weak signals; then 128 nodes lose a GPU, which ends the eight jobs of each, and half
+/// of the other nodes say that they wait.
 std::string events() {
   std::mt19937_64 random(20260101);
-  const auto up_to = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  const auto up_to = [&](int64_t n) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
+  };
   std::string text;
   const auto add = [&](int64_t ts_ns, const std::string& rest) {
     text += fmt::format(R"({{"ts":"{}",{}}})", to_rfc3339(EventTime{ts_ns}), rest);
@@ -76,20 +79,19 @@ std::string events() {
     add(ts, fmt::format(R"("kind":"{}","node":"{}","gpu":{})", kWeak[i % 3], node_name(node),
                         up_to(8)));
   }
+  for (uint32_t node = kJobNodes / 2; node < kNodes; node += kJobNodes) {
+    add(kOpensNs - kNsPerSecond - up_to(20 * kNsPerSecond),
+        fmt::format(R"("kind":"gpu.xid","node":"{}","gpu":1,"code":79)", node_name(node)));
+  }
+  for (uint32_t node = 0; node < kNodes; node += 2) {
+    add(kOpensNs - 3 * kNsPerSecond + up_to(10 * kNsPerSecond),
+        fmt::format(R"("kind":"nccl.timeout","node":"{}")", node_name(node + 1)));
+  }
   for (uint32_t j = 0; j < kJobs; ++j) {
-    const int64_t opens = kOpensNs + up_to(kNsPerSecond);
-    const auto culprit = static_cast<uint32_t>(up_to(kJobNodes));
-    add(opens - kNsPerSecond - up_to(20 * kNsPerSecond),
-        fmt::format(R"("kind":"gpu.xid","node":"{}","gpu":1,"code":79)",
-                    node_name(node_of(j, culprit))));
-    add(opens, fmt::format(R"("kind":"incident.open","job":"j{:04}","incident":"i{:04}",)"
-                           R"("symptom":"crash")",
-                           j, j));
-    for (uint32_t k = 0; k < kJobNodes / 2; ++k) {
-      add(opens - 3 * kNsPerSecond + up_to(10 * kNsPerSecond),
-          fmt::format(R"("kind":"nccl.timeout","node":"{}")",
-                      node_name(node_of(j, static_cast<uint32_t>(up_to(kJobNodes))))));
-    }
+    add(kOpensNs + up_to(kNsPerSecond),
+        fmt::format(R"("kind":"incident.open","job":"j{:04}","incident":"i{:04}",)"
+                    R"("symptom":"crash")",
+                    j, j));
   }
   return text;
 }
@@ -149,6 +151,8 @@ class Storm {
   }
 
   StormTimes run_wall() {
+    eval::ThreadCrew crew(2);
+    engine_->set_crew(&crew);
     using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now() + std::chrono::milliseconds(20);
     clock_ = [start] { return begin_ns() + (Clock::now() - start) / std::chrono::nanoseconds(1); };
@@ -169,6 +173,7 @@ class Storm {
       release(done);
     }
     generator.join();
+    engine_->set_crew(nullptr);
     return take();
   }
 

@@ -10,6 +10,7 @@
 
 #include "runtime/attribution/graded.h"
 #include "runtime/attribution/latent.h"
+#include "runtime/attribution/ranking.h"
 #include "runtime/explain/explain.h"
 #include "tests/unit/attribution/world.h"
 
@@ -716,6 +717,67 @@ RC_GTEST_PROP(Oracle, order_of_the_input_does_not_matter, ()) {
               w.input.evidence.begin() + pick(0, static_cast<int>(w.input.evidence.size())),
               w.input.evidence.end());
   RC_ASSERT(explain::to_json(w.run(), false) == before);
+}
+
+// A ranking with evidence left out that weighs only what can have changed, against one that weighs
+// everything; and its lists of spans against those of an input without the evidence.
+void compare_left_out(RandomWorld& w) {
+  const auto graph = build_cause_graph(*w.pack);
+  RC_ASSERT(graph.ok());
+  const EvidenceField field(*w.pack, graph.value(), w.input);
+  Scorer scorer(field, graph.value());
+  const Ranking whole = rank(field, graph.value(), scorer, 10);
+  WholeRanking known{field, scorer, {}};
+  known.candidates.resize(whole.candidates.size());
+  for (const Candidate& c : whole.candidates) known.candidates[c.id] = c;
+
+  std::vector<uint8_t> skip(w.input.evidence.size(), 0);
+  for (auto& s : skip) s = pick(0, 2) == 0 ? 1 : 0;
+  const EvidenceField without(field, skip);
+  Scorer again(without, graph.value(), &scorer);
+  Scorer anew(without, graph.value());
+  const Ranking a = rank_again(without, graph.value(), again, 10, known);
+  const Ranking b = rank(without, graph.value(), anew, 10);
+  RC_ASSERT(a.candidates.size() == b.candidates.size());
+  std::vector<const Candidate*> of_a(a.candidates.size()), of_b(b.candidates.size());
+  for (const Candidate& c : a.candidates) of_a[c.id] = &c;
+  for (const Candidate& c : b.candidates) of_b[c.id] = &c;
+  for (size_t i = 0; i < of_a.size(); ++i) {
+    RC_ASSERT(of_a[i]->cause == of_b[i]->cause);
+    RC_ASSERT(of_a[i]->row == of_b[i]->row);
+    RC_ASSERT(of_a[i]->entity == of_b[i]->entity);
+    RC_ASSERT(of_a[i]->alike == of_b[i]->alike);
+    RC_ASSERT(of_a[i]->like == of_b[i]->like);
+    RC_ASSERT(of_a[i]->log_odds == of_b[i]->log_odds);
+    RC_ASSERT(of_a[i]->onset_ns == of_b[i]->onset_ns);
+  }
+  RC_ASSERT(a.node_p == b.node_p);
+  RC_ASSERT(a.p_none == b.p_none);
+  RC_ASSERT(a.same_answer(b));
+
+  Input less = w.input;
+  less.evidence.clear();
+  for (size_t i = 0; i < skip.size(); ++i) {
+    if (!skip[i]) less.evidence.push_back(w.input.evidence[i]);
+  }
+  const EvidenceField fresh(*w.pack, graph.value(), less);
+  for (abi::SignalId s = 0; s < w.pack->signals.size(); ++s) {
+    const auto mine = without.spans(s), theirs = fresh.spans(s);
+    RC_ASSERT(mine.size() == theirs.size());
+    for (size_t i = 0; i < mine.size(); ++i) {
+      RC_ASSERT(mine[i].onset_ns == theirs[i].onset_ns);
+      RC_ASSERT(mine[i].node == theirs[i].node);
+      RC_ASSERT(mine[i].survive == theirs[i].survive);
+      RC_ASSERT((mine[i].mask == abi::kNone32) == (theirs[i].mask == abi::kNone32));
+    }
+  }
+}
+
+RC_GTEST_PROP(Oracle, left_out_evidence_weighs_as_if_all_were_weighed_again, ()) {
+  for (int i = 0; i < 10; ++i) {
+    RandomWorld w;
+    compare_left_out(w);
+  }
 }
 
 RC_GTEST_PROP(Oracle, json_round_trip, ()) {
