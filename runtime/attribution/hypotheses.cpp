@@ -19,7 +19,7 @@ class Maker {
       const auto& keys = kinds()[cause(c).entity_kind].keys;
       if (std::find(keys.begin(), keys.end(), "node") != keys.end())
         add_nodes(c);
-      else
+      else if (field_.input().switches.common_mode)
         add_external(c, keys);
     }
     return std::move(out_);

@@ -104,7 +104,7 @@ void Engine::process_piece(std::span<const abi::Record* const> records, int64_t 
         record->source < is_log_source_.size() && is_log_source_[record->source] != 0;
     coverage_.saw(*record, from_log);
     if (record->kind < abi::kBuiltinKindCount) topology_->apply(*record);
-    if (!pack_->repairs.empty()) note_repair(*record);
+    note_site_kinds(*record);
     if (told_[record->kind]) told.push_back(record);
   }
   if (!records.empty()) last_ts_ns_ = std::max(last_ts_ns_, records.back()->ts_ns);
@@ -113,7 +113,17 @@ void Engine::process_piece(std::span<const abi::Record* const> records, int64_t 
   deliver(told, watermark_ns);
 }
 
-void Engine::note_repair(const abi::Record& record) {
+void Engine::note_site_kinds(const abi::Record& record) {
+  for (const abi::MaintenancePlan& plan : pack_->maintenance) {
+    if (plan.from == record.kind && record.has(plan.from_slot)) {
+      topology_->set_maintenance(static_cast<SymbolId>(record.i64(plan.from_slot)), record.ts_ns,
+                                 true);
+    }
+    if (plan.until == record.kind && record.has(plan.until_slot)) {
+      topology_->set_maintenance(static_cast<SymbolId>(record.i64(plan.until_slot)),
+                                 record.ts_ns + plan.grace_ns, false);
+    }
+  }
   for (const abi::RepairPlan& plan : pack_->repairs) {
     if (plan.kind != record.kind || !record.has(plan.node_slot)) continue;
     topology_->set_repaired(static_cast<SymbolId>(record.i64(plan.node_slot)), record.ts_ns);

@@ -73,7 +73,7 @@ class Engine {
   [[nodiscard]] bool epoch_due(int64_t ts_ns) const;
   void begin_epoch();
   void deliver(const std::vector<const abi::Record*>& told, int64_t watermark_ns);
-  void note_repair(const abi::Record& record);
+  void note_site_kinds(const abi::Record& record);
 
   std::shared_ptr<const abi::CompiledPack> pack_;
   EngineSinks sinks_;
