@@ -24,7 +24,6 @@ constexpr uint32_t kBytesPerKeyMax = 1u << 20;
 
 void check_leak(State& s, const SignalContext& c, SignalPlan& plan) {
   const ast::SignalDecl& d = c.decl;
-  plan.learn_leak = d.learn;
   if (!d.leak) {
     if (d.count && d.count->graded) {
       plan.leak_probability = kDefaultEpisodeLeak;

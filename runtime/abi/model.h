@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/abi/past.h"
 #include "runtime/abi/plan.h"
 
 namespace reflex::abi {
@@ -34,6 +35,7 @@ struct Model {
   std::vector<double> signal_multiplier;               // [SignalId] >= 0; calibration layer
   double ailing_multiplier = 1;                        // of "ailing for another reason"; >= 0
   double history_multiplier = 1;                       // of the log of a node's hazard; >= 0
+  HistoryLaw history;                                  // the default where nothing was learned
   double agreement_multiplier = 1;                     // of "same gpu", "same nic"; >= 0
   double temperature = 1;                              // log-odds are divided by it
   double none_shift_nats = 0;                          // added to the odds of every culprit

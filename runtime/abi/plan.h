@@ -364,7 +364,6 @@ struct SignalPlan {
   int64_t holds_ns = 0;         // how long a firing counts as evidence after its last refire
   double leak_per_hour = 0;     // benign rate; 0 = not stated by the author
   double leak_probability = 0;  // benign chance in one window; used when leak_per_hour == 0
-  bool learn_leak = false;
   bool global_stage = false;  // keyed without node, or reads peers: evaluated after merge
   std::vector<KindId> kinds;  // kinds it listens to: decides observed / unobserved
   int64_t horizon_ns = 0;     // longest look-back it needs

@@ -134,7 +134,7 @@ void BenignRates::add(const abi::Firing& firing) {
   Node& node = node_of(symbol);
   Node::Own& own = own_of(node, firing.signal);
   const int64_t holds = std::max<int64_t>(pack_->signals[firing.signal].holds_ns, kNsPerMinute);
-  Waiting w{symbol, firing.signal, node.generation, {1, 0, 0}};
+  Waiting w{symbol, firing.signal, node.generation, firing.ts_ns, {1, 0, 0}};
   if (own.last_ns == kNoTimeNs || firing.ts_ns - own.last_ns > holds) {
     w.sums.onsets = 1;
   } else {
@@ -153,6 +153,14 @@ void BenignRates::add(const abi::Firing& firing) {
 
 void BenignRates::forget_waiting(SymbolId node) {
   if (const Node* n = find(node)) ++const_cast<Node*>(n)->generation;
+}
+
+void BenignRates::forget_waiting(SymbolId node, int64_t from_ns) {
+  const int64_t first = std::max<int64_t>(epoch_at(from_ns) - first_waiting_epoch_, 0);
+  for (auto at = static_cast<size_t>(first); at < waiting_.size(); ++at) {
+    std::erase_if(waiting_[at],
+                  [&](const Waiting& w) { return w.node == node && w.ts_ns >= from_ns; });
+  }
 }
 
 void BenignRates::apply(const Waiting& w) {

@@ -64,6 +64,9 @@ class BenignRates {
   void add(const abi::Firing& firing);
   /// What waits of a node does not count (it was faulty, or its part was replaced).
   void forget_waiting(SymbolId node);
+  /// What waits of a node from a time on does not count (it became part of an incident). The hours
+  /// stay: minutes are nothing beside them.
+  void forget_waiting(SymbolId node, int64_t from_ns);
   /// Time has come to `now_ns`.
   void advance(int64_t now_ns);
 
@@ -122,6 +125,7 @@ class BenignRates {
     SymbolId node = 0;
     abi::SignalId signal = 0;
     uint32_t generation = 0;
+    int64_t ts_ns = 0;
     Sums sums;
   };
 

@@ -1,4 +1,4 @@
-// Node histories as a saved state: nodes by name, causes and classes by those of the state.
+// Node histories as a saved state: nodes by name, causes by those of the state.
 #include <algorithm>
 
 #include "runtime/adapt/node_history.h"
@@ -37,42 +37,29 @@ NodeHistory::Entry NodeHistory::load_entry(StateReader& reader, const abi::LoadN
 void NodeHistory::save(StateWriter& writer) const {
   writer.begin("history");
   std::vector<std::pair<std::string_view, SymbolId>> order;
-  for (const auto& [id, node] : nodes_) order.emplace_back(pack_->symbols->name(id), id);
+  for (const auto& [id, entries] : nodes_) order.emplace_back(pack_->symbols->name(id), id);
   std::sort(order.begin(), order.end());
   writer.u64(order.size());
   for (const auto& [name, id] : order) {
-    const Node& node = nodes_.at(id);
+    const Entries& entries = nodes_.at(id);
     writer.symbol(id);
-    writer.u64(node.hw_class);
-    writer.u64(node.entries.size());
-    for (const Entry& entry : node.entries) save(writer, entry);
+    writer.u64(entries.size());
+    for (const Entry& entry : entries) save(writer, entry);
   }
-  for (const Fading& fading : by_class_) fading.save(writer);
   for (const Fading& fading : by_cause_) fading.save(writer);
   incidents_.save(writer);
   unexplained_.save(writer);
   writer.end();
 }
 
-void NodeHistory::load(StateReader& reader, const abi::LoadNames& names,
-                       const std::function<abi::ClassId(SymbolId)>& class_of) {
+void NodeHistory::load(StateReader& reader, const abi::LoadNames& names) {
   if (!reader.enter("history")) return;
-  for (size_t left = reader.count(3); left > 0 && !reader.failed(); --left) {
+  for (size_t left = reader.count(2); left > 0 && !reader.failed(); --left) {
     const SymbolId id = reader.symbol();
-    uint32_t hw_class = names.hw_class(reader);
-    if (reader.failed()) return;
-    if (!names.same_set()) hw_class = class_of(id);
-    if (hw_class >= class_nodes_.size()) return reader.fail();
-    see_node(id, static_cast<abi::ClassId>(hw_class));
-    Node& node = nodes_[id];
-    for (size_t entries = reader.count(20); entries > 0 && !reader.failed(); --entries) {
-      node.entries.push_back(load_entry(reader, names));
+    Entries& entries = nodes_[id];
+    for (size_t count = reader.count(19); count > 0 && !reader.failed(); --count) {
+      entries.push_back(load_entry(reader, names));
     }
-  }
-  for (const uint32_t hw_class : names.classes()) {
-    Fading fading;
-    fading.load(reader);
-    if (hw_class < by_class_.size()) by_class_[hw_class] = fading;
   }
   for (const uint32_t cause : names.causes()) {
     Fading fading;

@@ -8,6 +8,7 @@
 
 #include "runtime/app/commands.h"
 #include "runtime/app/replay.h"
+#include "runtime/backtest/ablation.h"
 #include "runtime/backtest/baselines.h"
 #include "runtime/backtest/report.h"
 #include "runtime/explain/explain.h"
@@ -26,18 +27,14 @@ struct BacktestFlags {
   std::vector<std::string> expect;
   std::vector<std::string> ablate;
   bool baseline = false;
+  bool quick = false;
   std::string json;
   std::string markdown;
   std::string html;
 };
 
-struct Part {
-  const char* name;
-  const char* stratum;  // where it should matter most
-};
-constexpr Part kParts[] = {{"history", "type implicit"}, {"explain-away", "type explicit"},
-                           {"common-mode", "type none"}, {"class-thresholds", "type implicit"},
-                           {"dynamic", "type implicit"}, {"learned", ""}};
+constexpr const char* kParts[] = {"history",          "explain-away", "common-mode",
+                                  "class-thresholds", "dynamic",      "learned"};
 
 engine::Ablation without(const std::string& part) {
   engine::Ablation a;
@@ -143,7 +140,8 @@ class Backtest {
     request.what = "replay";
     request.model = model_;
     request.known = known_;
-    request.finals_only = false;  // latencies are those of operation
+    request.tell_labels = true;
+    request.finals_only = flags_.quick;  // else latencies are those of operation
     request.verdict = [&](const abi::Verdict& v) {
       if (v.opened_ns >= from_ns_ - kNsPerHour) verdicts_[v.id] = v;
     };
@@ -162,10 +160,9 @@ class Backtest {
 
   Status ablations(const History& history) {
     if (flags_.ablate.empty()) return ok_status();
-    report_.ablations.push_back({"(everything on)", "", report_.metrics});
+    backtest::FaultTimes faults;
+    for (const auto& label : history.labels()) faults.add(label);
     for (const auto& name : flags_.ablate) {
-      const auto* part = std::find_if(std::begin(kParts), std::end(kParts),
-                                      [&](const Part& p) { return name == p.name; });
       if (name == "learned" && !model_) {
         print_note(common_, "--ablate learned: there is no --model to leave out");
         continue;
@@ -178,7 +175,7 @@ class Backtest {
       auto cases = history.replay(request);
       if (!cases.ok()) return cases.error();
       report_.ablations.push_back(
-          {name, part->stratum, backtest::measure(later(cases.value(), from_ns_))});
+          backtest::worth_of(name, cases_, later(cases.value(), from_ns_), faults));
     }
     return ok_status();
   }
@@ -197,7 +194,7 @@ class Backtest {
       print_note(common_, "--baseline: built without libxgboost; gradient boosting is left out");
     }
     for (auto& b : backtest::run_baselines(*pack_, train_, test_)) {
-      report_.baselines.push_back({b.name, "", backtest::measure(b.cases)});
+      report_.baselines.push_back({b.name, backtest::measure(b.cases)});
     }
   }
 
@@ -283,12 +280,15 @@ Command add_backtest(CLI::App& app, const CommonFlags& common) {
       "--expect", flags->expect,
       "like 'f1>=0.88' or 'implicit.f1>=0.85', or a file of such lines; missed: exit 1");
   std::vector<std::string> parts;
-  for (const Part& p : kParts) parts.emplace_back(p.name);
+  for (const char* part : kParts) parts.emplace_back(part);
   sub->add_option("--ablate", flags->ablate,
                   "what each of these parts is worth: " + names_text(parts, ""))
       ->delimiter(',')
       ->check(CLI::IsMember(parts));
   sub->add_flag("--baseline", flags->baseline, "other methods on the same evidence");
+  sub->add_flag("--quick", flags->quick,
+                "one look an incident: the same final answers, but neither latencies of operation "
+                "nor counterfactuals");
   sub->add_option("-o,--json", flags->json, "write the report as JSON");
   sub->add_option("--markdown", flags->markdown, "write the report as Markdown");
   sub->add_option("--html", flags->html, "write the report as one HTML page");

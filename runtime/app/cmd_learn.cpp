@@ -12,6 +12,7 @@
 #include "runtime/attribution/attribution.h"
 #include "runtime/learn/fit.h"
 #include "runtime/learn/graded_fit.h"
+#include "runtime/learn/history_fit.h"
 #include "runtime/learn/model_file.h"
 #include "runtime/learn/recorded_input.h"
 
@@ -78,6 +79,14 @@ nlohmann::ordered_json to_json(const Comparison& c) {
                            {"after", figures(after->scores, after->ece)}});
   }
   return j;
+}
+
+std::string history_text(const abi::HistoryLaw& law) {
+  std::string text = "after a fault, times as likely:";
+  for (size_t s = 0; s < abi::kAfterFault; ++s) {
+    text += fmt::format(" {} {:.2f},", abi::kAfterFaultNames[s], law.again[s]);
+  }
+  return text + fmt::format(" same cause {:.2f}; older faults ^{:.2f}", law.same_cause, law.usual);
 }
 
 /// Better: a higher F1, or the same F1 and better calibrated.
@@ -162,11 +171,15 @@ class Learner {
   int learn(const History& history) {
     ReplayRequest request;
     request.what = "replay with the author's numbers";
+    request.tell_labels = true;
     request.input = [&](const attribution::Input& input, const learn::Label& label) {
       inputs_.push_back(std::make_unique<learn::RecordedInput>(*pack_, input, label));
     };
     auto before = history.replay(request);
     if (!before.ok()) return fail(before.error());
+    const abi::HistoryLaw law = learn::fit_history(*pack_, inputs_, split_ns_);
+    for (auto& input : inputs_) input->set_history(law);
+    print_note(common_, history_text(law));
     learn::TrainingSet plain(pack_);
     add_dossiers(nullptr, plain);
     learn::FitOptions options;
@@ -182,6 +195,7 @@ class Learner {
     rough.edge_p =
         learn::fit_strengths(first, 0, first.incidents().size(), options.strengths).edge_p;
     rough.leak_per_hour = learn::fit_leaks(first, 0, first.incidents().size());
+    rough.history = law;
     learn::TrainingSet second(pack_, &rough);
     add_dossiers(&rough, second);
     auto fitted = fit(second, options);

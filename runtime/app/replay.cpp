@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 
 #include "runtime/engine/inventory.h"
 #include "runtime/engine/pipeline.h"
@@ -36,6 +37,7 @@ class Collector {
       const bool best = !verdict.nodes.empty() && verdict.nodes.front().node == name;
       if (best || named(verdict.culprits) || named(label->culprits)) {
         classes[name] = pack_.classes[view.hw_class].name;
+        note_rates(input, view, name, label->incident);
       }
     }
   }
@@ -48,7 +50,26 @@ class Collector {
     // Two incidents of one job may match one label: the one that carries its id, else the first.
     const bool own_id = verdict.incident == label->incident;
     const auto [it, fresh] = cases_.emplace(label->incident, backtest::Case());
+    if (!fresh) shared_.insert(label->incident);
     if (fresh || own_id) it->second = backtest::make_case(*label, &verdict);
+  }
+
+  /// "3 labels match no incident of these events (inc-7, ..)", or "".
+  std::vector<std::string> notes(const std::vector<learn::Label>& labels) const {
+    std::vector<std::string> out;
+    std::vector<std::string> lost;
+    for (const auto& label : labels) {
+      if (!cases_.contains(label.incident)) lost.push_back(label.incident);
+    }
+    const auto tell = [&](const std::vector<std::string>& which, const char* what) {
+      if (which.empty()) return;
+      out.push_back(fmt::format("{} {} {} ({}{})", which.size(),
+                                which.size() == 1 ? "label" : "labels", what, which.front(),
+                                which.size() > 1 ? ", .." : ""));
+    };
+    tell(lost, "without an incident in these events: counted as missed");
+    tell({shared_.begin(), shared_.end()}, "with more than one incident: one counts");
+    return out;
   }
 
   std::vector<backtest::Case> cases(const std::vector<learn::Label>& labels) {
@@ -58,16 +79,30 @@ class Collector {
       out.push_back(it == cases_.end() ? backtest::make_case(label, nullptr)
                                        : std::move(it->second));
       for (const auto& [node, name] : classes_[label.incident]) out.back().class_of[node] = name;
+      out.back().benign_per_hour = std::move(rates_[label.incident]);
     }
     return out;
   }
 
  private:
+  void note_rates(const attribution::Input& input, const attribution::NodeView& view,
+                  const std::string& name, const std::string& incident) {
+    if (!input.tables) return;
+    for (const auto& evidence : input.evidence) {
+      const auto& keys = pack_.entity_kinds[evidence.entity.kind].keys;
+      if (keys.empty() || keys[0] != "node" || evidence.entity.values[0] != view.node) continue;
+      rates_[incident][{name, evidence.signal}] =
+          input.tables->benign(evidence.signal, view.hw_class, view.node).firings_per_hour;
+    }
+  }
+
   const abi::CompiledPack& pack_;
   learn::LabelIndex index_;
   const ReplayRequest& request_;
   std::map<std::string, backtest::Case> cases_;
+  std::set<std::string> shared_;
   std::map<std::string, std::map<std::string, std::string>> classes_;
+  std::map<std::string, decltype(backtest::Case::benign_per_hour)> rates_;
 };
 
 }  // namespace
@@ -79,6 +114,11 @@ Status History::read_labels(const std::string& path) {
   for (const auto& sample : file.value().samples) print_note(common_, sample + " (skipped)");
   if (bad_lines_ > file.value().samples.size()) {
     print_note(common_, fmt::format("{}: {} bad lines in all", path, bad_lines_));
+  }
+  if (const size_t n = file.value().replaced; n > 0) {
+    print_note(common_, fmt::format("{}: {} {} an incident that a later line labels again; the "
+                                    "last line counts",
+                                    path, n, n == 1 ? "line is of" : "lines are of"));
   }
   size_t unknown = 0;
   for (auto& label : file.value().labels) {
@@ -150,6 +190,9 @@ Result<std::vector<backtest::Case>> History::replay(const ReplayRequest& request
     return Error{
         "no incident was opened: are these the events of the labels, and do the packs open "
         "incidents on them?"};
+  }
+  if (request.tell_labels) {
+    for (const auto& note : collector.notes(labels_)) print_note(common_, note);
   }
   return collector.cases(labels_);
 }

@@ -18,6 +18,7 @@ struct ReplayRequest {
   std::shared_ptr<const abi::Model> model;
   engine::Ablation ablate;
   std::shared_ptr<const std::vector<engine::KnownIncident>> known;
+  bool tell_labels = false;  // a note on labels that match no incident, or the same one
   bool finals_only = true;  // one look an incident: quicker; false: as in operation
   int64_t until_ns = INT64_MAX;
   /// May be empty. Called at the final revision of each labelled incident.

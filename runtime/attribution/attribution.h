@@ -15,6 +15,7 @@
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
 #include "runtime/abi/model.h"
+#include "runtime/abi/past.h"
 #include "runtime/abi/table.h"
 #include "runtime/abi/verdict.h"
 #include "runtime/attribution/latent.h"
@@ -51,7 +52,7 @@ struct NodeView {
   SymbolId pod = kNoSymbol;
   SymbolId zone = kNoSymbol;
   bool in_job = true;   // false: a member of a rack/tor of the job, for external causes
-  double hazard = 1.0;  // of the node's own history (section 3), all faults
+  double hazard = 1.0;  // of the node's own history (section 3), all faults; apply_history()
   std::string hazard_origin;
   int64_t repaired_ns = kNoTimeNs;  // last repair before the opening: graded counts begin there
 };
@@ -63,11 +64,21 @@ struct CauseHazard {
   double factor = 1.0;  // in place of NodeView::hazard
 };
 
+/// What is known of the earlier faults of one node.
+struct NodePast {
+  SymbolId node = kNoSymbol;
+  abi::Past past;
+};
+
 /// Parts that can be left out, to see what each is worth. All on by default.
 struct Switches {
-  bool history = true;       // hazards
-  bool explain_away = true;  // observed parent signals
-  bool common_mode = true;   // masks, and the job-relative leak of own signals
+  bool history = true;  // hazards
+  /// Rivals in the posterior, observed parent signals, residual evidence of further culprits. Off:
+  /// each node is held against nothing but "not at fault", and may count what others explain.
+  bool explain_away = true;
+  /// External causes on more than one node (places, the job), masks, the job-relative leak.
+  bool common_mode = true;
+  bool by_class = true;  // priors and levels of a hardware class
   bool shared_fate = true;   // members of a group share one hidden level (README 5)
   bool synergies = true;
   bool ailing = true;     // a node may be degrading for another reason (README 8)
@@ -85,7 +96,8 @@ struct Input {
   /// Whether the source of `signal` on `node` reports. Never null.
   bool (*observed)(const void* state, abi::SignalId signal, SymbolId node) = nullptr;
   const void* observed_state = nullptr;
-  std::vector<CauseHazard> cause_hazards;  // sorted by (node, cause)
+  std::vector<CauseHazard> cause_hazards;  // sorted by (node, cause); apply_history()
+  std::vector<NodePast> pasts;  // of nodes with a history, in the order of `nodes`
   /// Benign rates measured at run time; null: the authors' leaks.
   std::shared_ptr<const abi::TableSnapshot> tables;
   /// Learned numbers; null: the authors'. Outlives the call.

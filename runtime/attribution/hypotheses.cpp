@@ -49,7 +49,7 @@ class Maker {
   void add(abi::CauseId c) {
     if (shape(c).on_node)
       add_nodes(c);
-    else
+    else if (field_.input().switches.common_mode)
       add_external(c, kinds()[cause(c).entity_kind].keys);
   }
 

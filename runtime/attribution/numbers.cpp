@@ -232,7 +232,8 @@ double Numbers::prior_nats(abi::CauseId c, const NodeView* view) const {
   double prior = model_ ? stated(model_->cause_prior, c, plan.prior) : plan.prior;
   if (plan.prior_unit == abi::RateUnit::kPerHour) prior *= kExposureHours;
   if (view && plan.prior_unit == abi::RateUnit::kPerIncident) prior /= job_nodes_;
-  if (view) {
+  if (view && !input_.switches.by_class) prior *= hazard(c, *view);
+  if (view && input_.switches.by_class) {
     const size_t k = view->hw_class;
     double scale = k < plan.class_prior_scale.size() ? plan.class_prior_scale[k] : 1;
     if (model_ && c < model_->cause_class_scale.size()) {
@@ -278,7 +279,7 @@ abi::DecisionLevels Numbers::levels(abi::ClassId c) const {
   };
   if (!model_) return out;
   take(model_->levels);
-  if (c < model_->class_levels.size()) take(model_->class_levels[c]);
+  if (input_.switches.by_class && c < model_->class_levels.size()) take(model_->class_levels[c]);
   return out;
 }
 

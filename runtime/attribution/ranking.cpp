@@ -96,6 +96,7 @@ class Ranker {
   void accept() {
     co_.assign(field_.rows().size(), 0);
     co_odds_.assign(field_.rows().size(), 0);
+    if (!field_.input().switches.explain_away) return;
     if (r_.candidates.empty() || r_.candidates[0].log_odds <= 0) return;
     // Residual odds never exceed the odds of a candidate by more than this: the rest cannot pass.
     std::vector<Candidate> rivals;
@@ -166,7 +167,38 @@ class Ranker {
     return sum;
   }
 
+  // Ablation: nothing explains anything away. Each node (all its faults) and each external cause
+  // stands alone against "not at fault"; the probabilities need not sum to one.
+  void independent() {
+    constexpr double kLogOddsMax = 600;  // exp() of more is no number
+    std::vector<double> odds(field_.rows().size(), 0);
+    const auto odds_of = [&](const Candidate& c) {
+      return std::exp(std::min(c.log_odds, kLogOddsMax));
+    };
+    for (const Candidate& c : r_.candidates) {
+      if (!names_node(c)) continue;
+      odds[c.row] += odds_of(c);
+      for (uint32_t row : c.alike) odds[row] += odds_of(c);
+    }
+    r_.p.assign(r_.candidates.size(), 0);
+    r_.p_none = 1;
+    std::vector<uint32_t> live;
+    for (uint32_t i = 0; i < r_.p.size(); ++i) {
+      const Candidate& c = r_.candidates[i];
+      const double own = odds_of(c);
+      r_.p[i] = own / (1 + (names_node(c) ? odds[c.row] : own));
+      if (names_node(c)) live.push_back(i);
+      else r_.p_none = std::min(r_.p_none, 1 - r_.p[i]);
+    }
+    node_sums(live);
+    for (uint32_t row = 0; row < odds.size(); ++row) {
+      r_.node_p[row] = odds[row] / (1 + odds[row]);
+      r_.p_none = std::min(r_.p_none, 1 - r_.node_p[row]);
+    }
+  }
+
   void posterior() {
+    if (!field_.input().switches.explain_away) return independent();
     double top = 0;  // log-odds of "none"
     for (const Candidate& c : r_.candidates) top = std::max(top, c.log_odds);
     // Candidates of accepted further culprits are no rivals of the others: their own odds decide.

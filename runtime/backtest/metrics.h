@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/abi/verdict.h"
@@ -27,6 +28,8 @@ struct Case {
   double latency_ms = 0;
   uint32_t job_nodes = 0;
   std::map<std::string, std::string> class_of;  // hardware class of each node named anywhere here
+  /// Benign rate, as it was used, of each (node of class_of, signal that shows on it).
+  std::map<std::pair<std::string, uint32_t>, double> benign_per_hour;
 };
 
 Case make_case(const learn::Label& label, const abi::Verdict* final_verdict);

@@ -46,10 +46,6 @@ Json reliability_json(const Reliability& r) {
 
 Json comparison_json(const Comparison& c) {
   Json j{{"name", c.name}};
-  if (!c.stratum.empty()) {
-    j["stratum"] = c.stratum;
-    j["on_stratum"] = r4(on_stratum(c.metrics, c.stratum));
-  }
   j["scores"] = scores_json(c.metrics.all);
   j["strata"] = Json::array();
   for (const auto& s : c.metrics.strata) {
@@ -60,6 +56,21 @@ Json comparison_json(const Comparison& c) {
                            {"none_accuracy", r4(s.scores.none_accuracy)}});
   }
   return j;
+}
+
+Json difference_json(const Difference& d) {
+  return {{"incidents", d.incidents},
+          {"figure", d.of_none ? "none_accuracy" : "f1"},
+          {"with", r4(d.with)},
+          {"without", r4(d.without)},
+          {"difference", r4(d.without - d.with)},
+          {"interval", {r4(d.low), r4(d.high)}}};
+}
+
+Json worth_json(const Worth& w) {
+  return {{"part", w.part},         {"all", difference_json(w.all)},
+          {"nats", r4(w.nats)},     {"stratum", w.stratum},
+          {"there", difference_json(w.there)}, {"nats_there", r4(w.nats_there)}};
 }
 
 /// "-" where there is nothing to say.
@@ -92,15 +103,13 @@ std::string comparisons_markdown(const Report& r) {
   std::string out;
   if (!r.ablations.empty()) {
     out +=
-        "\n## What each part is worth\n\n| left out | F1 | difference | stratum | there | "
-        "difference |\n|---|---|---|---|---|---|\n";
-    const auto& full = r.ablations.front().metrics;
-    for (const auto& a : r.ablations) {
-      const double there = on_stratum(a.metrics, a.stratum);
-      out += fmt::format("| {} | {:.3f} | {:+.3f} | {} | {:.3f} | {:+.3f} |\n", a.name,
-                         a.metrics.all.f1, a.metrics.all.f1 - full.all.f1,
-                         a.stratum.empty() ? "all" : a.stratum, there,
-                         there - on_stratum(full, a.stratum));
+        "\n## What each part is worth\n\nwith -> without the part (difference [95 %, paired]); "
+        "nats: how much more the truth surprises without it\n\n| left out | F1 | nats | own stratum | "
+        "incidents | there | nats |\n|---|---|---|---|---|---|---|\n";
+    for (const Worth& w : r.ablations) {
+      out += fmt::format("| {} | {} | {:+.3f} | {} | {} | {} | {:+.3f} |\n", w.part,
+                         difference_text(w.all), w.nats, w.stratum, w.there.incidents,
+                         difference_text(w.there), w.nats_there);
     }
   }
   if (!r.baselines.empty()) {
@@ -115,13 +124,10 @@ std::string comparisons_markdown(const Report& r) {
 
 }  // namespace
 
-double on_stratum(const Metrics& metrics, const std::string& stratum) {
-  if (stratum.empty()) return metrics.all.f1;
-  for (const auto& s : metrics.strata) {
-    if (s.group + " " + s.name != stratum) continue;
-    return s.scores.with_culprit > 0 ? s.scores.f1 : s.scores.none_accuracy;
-  }
-  return 0;
+std::string difference_text(const Difference& d) {
+  if (d.incidents == 0) return "-";
+  return fmt::format("{}{:.3f} -> {:.3f} ({:+.3f} [{:+.3f}, {:+.3f}])", d.of_none ? "none " : "",
+                     d.with, d.without, d.without - d.with, d.low, d.high);
 }
 
 std::string to_json(const Report& r) {
@@ -141,7 +147,7 @@ std::string to_json(const Report& r) {
     j["strata"].push_back(entry);
   }
   j["calibration"] = reliability_json(r.metrics.reliability);
-  for (const auto& a : r.ablations) j["ablations"].push_back(comparison_json(a));
+  for (const auto& w : r.ablations) j["ablations"].push_back(worth_json(w));
   for (const auto& b : r.baselines) j["baselines"].push_back(comparison_json(b));
   j["worst"] = Json::array();
   for (const auto& w : r.worst) {
@@ -206,14 +212,14 @@ std::string to_text(const Report& r) {
   out += fmt::format("AC@5 {:.3f}  MRR {:.3f}  needless evictions {:.3f}  without verdict {}\n",
                      r.metrics.all.ac5, r.metrics.all.mrr, r.metrics.all.needless_evictions,
                      r.metrics.unanswered);
-  if (!r.ablations.empty())
-    out += "\nleft out                       F1   (diff)   own stratum (diff)\n";
-  for (const auto& a : r.ablations) {
-    const auto& full = r.ablations.front().metrics;
-    const double there = on_stratum(a.metrics, a.stratum);
-    out += fmt::format("{:<28} {:.3f} ({:+.3f})  {} {:.3f} ({:+.3f})\n", a.name, a.metrics.all.f1,
-                       a.metrics.all.f1 - full.all.f1, a.stratum.empty() ? "all" : a.stratum, there,
-                       there - on_stratum(full, a.stratum));
+  if (!r.ablations.empty()) {
+    out += "\nleft out: F1 with -> without (difference [95 %, paired]); nats of surprise more\n";
+  }
+  for (const Worth& w : r.ablations) {
+    out += fmt::format("{:<17} {}  nats {:+.3f}\n"
+                       "  own stratum, {} incidents ({}): {}  nats {:+.3f}\n",
+                       w.part, difference_text(w.all), w.nats, w.there.incidents, w.stratum,
+                       difference_text(w.there), w.nats_there);
   }
   if (!r.baselines.empty()) out += "\nother methods on the same evidence\n";
   for (const auto& b : r.baselines) line(b.name, b.metrics.all, b.metrics.reliability.ece);

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "runtime/backtest/ablation.h"
 #include "runtime/backtest/metrics.h"
 
 namespace reflex::backtest {
 
-/// An answer of another method, or of ours with a part left out.
+/// The answers of another method.
 struct Comparison {
   std::string name;
-  std::string stratum;  // ablation: where the part should matter ("type none"), "" = none
   Metrics metrics;
 };
 
@@ -33,7 +33,7 @@ struct Report {
   std::string from;  // RFC 3339; "" = everything
   size_t labels_bad = 0;
   Metrics metrics;
-  std::vector<Comparison> ablations;  // [0] is everything on
+  std::vector<Worth> ablations;
   std::vector<Comparison> baselines;
   std::vector<WorstCase> worst;
   std::vector<std::string> missed;  // expectations that do not hold
@@ -44,7 +44,7 @@ std::string to_markdown(const Report& report);
 std::string to_html(const Report& report);
 std::string to_text(const Report& report);
 
-/// The figure that an ablation is judged by: F1 of the stratum, or none accuracy on "none".
-double on_stratum(const Metrics& metrics, const std::string& stratum);
+/// "0.833 -> 0.801 (-0.032 [-0.041, -0.022])": with and without a part.
+std::string difference_text(const Difference& d);
 
 }  // namespace reflex::backtest

@@ -122,17 +122,17 @@ std::string comparisons(const Report& r) {
   std::string out;
   if (!r.ablations.empty()) {
     out +=
-        "<h2>What each part is worth</h2>\n<table><tr><th>left out</th><th>F1</th>"
-        "<th>difference</th><th>stratum</th><th>there</th><th>difference</th></tr>\n";
-    const auto& full = r.ablations.front().metrics;
-    for (const auto& a : r.ablations) {
-      const double there = on_stratum(a.metrics, a.stratum);
+        "<h2>What each part is worth</h2>\n<p>With and without the part (difference, 95 % of "
+        "pairs); nats: how much more the truth surprises without it.</p>\n<table><tr><th>left out</th>"
+        "<th>F1</th><th>nats</th><th>own stratum</th><th>incidents</th><th>there</th><th>nats</th>"
+        "</tr>\n";
+    for (const Worth& w : r.ablations) {
       out += fmt::format(
-          "<tr><td>{}</td><td>{:.3f}</td><td>{:+.3f}</td><td>{}</td><td>{:.3f}</td>"
+          "<tr><td>{}</td><td>{}</td><td>{:+.3f}</td><td>{}</td><td>{}</td><td>{}</td>"
           "<td>{:+.3f}</td></tr>\n",
-          explain::html(a.name), a.metrics.all.f1, a.metrics.all.f1 - full.all.f1,
-          explain::html(a.stratum.empty() ? "all" : a.stratum), there,
-          there - on_stratum(full, a.stratum));
+          explain::html(w.part), explain::html(difference_text(w.all)), w.nats,
+          explain::html(w.stratum), w.there.incidents, explain::html(difference_text(w.there)),
+          w.nats_there);
     }
     out += "</table>\n";
   }

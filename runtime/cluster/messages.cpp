@@ -269,11 +269,12 @@ std::string MessageCodec::encode(const OutcomeNotice& notice) const {
   out.text(notice.incident_key);
   out.text(notice.outcome.incident);
   out.flag(notice.outcome.no_node);
-  out.u64(notice.outcome.confirmed.size());
-  for (const auto& confirmed : notice.outcome.confirmed) {
-    out.text(confirmed.node);
-    out.text(confirmed.cause);
-    out.f64(confirmed.p);
+  out.u64(notice.outcome.blamed.size());
+  for (const auto& blamed : notice.outcome.blamed) {
+    out.text(blamed.node);
+    out.text(blamed.cause);
+    out.f64(blamed.p);
+    out.flag(blamed.confirmed);
   }
   return out.take();
 }
@@ -285,11 +286,12 @@ Result<OutcomeNotice> MessageCodec::outcome(std::string_view bytes) const {
   notice.incident_key = in.text();
   notice.outcome.incident = in.text();
   notice.outcome.no_node = in.flag();
-  notice.outcome.confirmed.resize(in.count(10));
-  for (auto& confirmed : notice.outcome.confirmed) {
-    confirmed.node = in.text();
-    confirmed.cause = in.text();
-    confirmed.p = in.f64();
+  notice.outcome.blamed.resize(in.count(11));
+  for (auto& blamed : notice.outcome.blamed) {
+    blamed.node = in.text();
+    blamed.cause = in.text();
+    blamed.p = in.f64();
+    blamed.confirmed = in.flag();
   }
   if (in.failed()) return damaged("outcome");
   return notice;

@@ -36,6 +36,9 @@ Route::Route(std::shared_ptr<const abi::CompiledPack> pack, uint32_t partitions)
     kind.fixed = partition_of(schema.name, partitions_);
     kind.to_all = k < abi::kBuiltinKindCount || heard[k];
     for (const abi::RepairPlan& repair : pack_->repairs) kind.to_all |= repair.kind == k;
+    for (const abi::MaintenancePlan& plan : pack_->maintenance) {
+      kind.to_all |= plan.from == k || plan.until == k;
+    }
     for (unsigned slot = 0; slot < schema.fields.size(); ++slot) {
       if (!names_node(*pack_, schema.fields[slot].type)) continue;
       const bool own = schema.fields[slot].name == "node";

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/attribution/past.h"
 #include "runtime/base/time.h"
 
 namespace reflex::engine {
@@ -25,23 +26,6 @@ adapt::RateOptions rate_options(const abi::CompiledPack& pack, const EngineOptio
     if (graded) rates.delay_ns = std::max(rates.delay_ns, s.count.window_ns);
   }
   return rates;
-}
-
-// History says which node, not whether any: the class priors hold the mean rate of faults already, and
-// after a month with many repairs every node would look worse than its class. So the hazards of a
-// job's nodes are held to a mean of one. Why ten nodes of one more: a job of two has no mean.
-void balance_hazards(attribution::Input& input) {
-  constexpr double kPriorNodes = 10;
-  double sum = kPriorNodes;
-  double count = kPriorNodes;
-  for (const auto& view : input.nodes) {
-    if (!view.in_job) continue;
-    sum += view.hazard;
-    count += 1;
-  }
-  const double mean = sum / count;
-  for (auto& view : input.nodes) view.hazard /= mean;
-  for (auto& own : input.cause_hazards) own.factor /= mean;
 }
 
 }  // namespace
@@ -77,7 +61,6 @@ void Adaptation::see_inventory() {
     if (rates_.knows(node)) continue;  // after a load: its class may have changed since
     const abi::ClassId hw_class = topology_->hw_class(node, kNoTimeNs);
     rates_.see_node(node, hw_class, kNoTimeNs);
-    history_.see_node(node, hw_class);
     nodes_.try_emplace(node);
   }
 }
@@ -86,7 +69,6 @@ void Adaptation::see(SymbolId node, int64_t ts_ns) {
   if (rates_.knows(node)) return;
   const abi::ClassId hw_class = topology_->hw_class(node, ts_ns);
   rates_.see_node(node, hw_class, ts_ns);
-  history_.see_node(node, hw_class);
   nodes_.try_emplace(node);
 }
 
@@ -103,7 +85,6 @@ void Adaptation::on_record(const abi::Record& record) {
     const auto node = static_cast<SymbolId>(record.i64(0));
     const abi::ClassId hw_class = topology_->hw_class(node, record.ts_ns);
     rates_.see_node(node, hw_class, record.ts_ns);
-    history_.see_node(node, hw_class);
     nodes_.try_emplace(node);
   }
   if (record.kind == abi::kGpuReplaced && record.has(0)) {
@@ -115,7 +96,8 @@ void Adaptation::on_record(const abi::Record& record) {
 void Adaptation::on_firing(const abi::Firing& firing) {
   rates_.advance(firing.ts_ns);
   see(static_cast<SymbolId>(firing.entity.values[0]), firing.ts_ns);
-  rates_.add(firing);
+  const auto node = static_cast<SymbolId>(firing.entity.values[0]);
+  if (!held(node, firing.ts_ns)) rates_.add(firing);
 }
 
 void Adaptation::on_opened(const std::vector<attribution::NodeView>& nodes, int64_t opened_ns,
@@ -128,6 +110,7 @@ void Adaptation::on_opened(const std::vector<attribution::NodeView>& nodes, int6
       state.held_from_ns = from_ns;
     }
     state.held_until_ns = std::max(state.held_until_ns, final_ns);
+    rates_.forget_waiting(view.node, from_ns);
   }
 }
 
@@ -137,20 +120,12 @@ void Adaptation::prepare(attribution::Input& input) {
   suppression_.mark(input.evidence);
   if (options_.ablate.history) return;
   learn_older(input.opened_ns);
-  for (auto& view : input.nodes) {
+  for (const auto& view : input.nodes) {
     const int64_t repaired_ns = topology_->last_repair_ns(view.node, input.opened_ns);
-    adapt::Hazard hazard = history_.hazard(view.node, repaired_ns, input.opened_ns);
-    view.hazard = hazard.factor;
-    view.hazard_origin = std::move(hazard.origin);
-    for (const auto& [cause, factor] : hazard.causes) {
-      input.cause_hazards.push_back({view.node, cause, factor});
-    }
+    auto past = history_.past(view.node, repaired_ns, input.opened_ns);
+    if (past) input.pasts.push_back({view.node, std::move(*past)});
   }
-  balance_hazards(input);
-  std::sort(input.cause_hazards.begin(), input.cause_hazards.end(),
-            [](const auto& a, const auto& b) {
-              return std::pair(a.node, a.cause) < std::pair(b.node, b.cause);
-            });
+  attribution::apply_history(input, input.model ? input.model->history : abi::HistoryLaw{});
 }
 
 void Adaptation::set_confirmed(SymbolId node, int64_t at_ns) {
@@ -194,8 +169,9 @@ Adaptation::Outcome Adaptation::outcome_of(const abi::Verdict& verdict) {
   outcome.no_node =
       verdict.answer == abi::Answer::kNone || verdict.answer == abi::Answer::kUndetermined;
   for (const auto& node : verdict.nodes) {
-    if (node.level != "confirmed") continue;
-    outcome.confirmed.push_back({node.node, node.top_cause, std::min(node.p, 1.0)});
+    if (node.level.empty()) continue;
+    outcome.blamed.push_back(
+        {node.node, node.top_cause, std::min(node.p, 1.0), node.level == "confirmed"});
   }
   return outcome;
 }
@@ -203,13 +179,17 @@ Adaptation::Outcome Adaptation::outcome_of(const abi::Verdict& verdict) {
 void Adaptation::confirm(const attribution::Input& input, const Outcome& outcome,
                          const KnownIncident* known) {
   if (known) return learn_known(*known, input.now_ns);
-  for (const auto& confirmed : outcome.confirmed) {
-    const SymbolId symbol = pack_->symbols->find(confirmed.node);
+  // A suspected one counts as far as it is believed, and its habit is none while it is suspected.
+  for (const auto& blamed : outcome.blamed) {
+    const SymbolId symbol = pack_->symbols->find(blamed.node);
     if (symbol == kNoSymbol) continue;
-    set_confirmed(symbol, input.now_ns);
+    if (blamed.confirmed)
+      set_confirmed(symbol, input.now_ns);
+    else
+      rates_.forget_waiting(symbol);
     abi::CauseId cause = 0;
-    while (cause < pack_->causes.size() && pack_->causes[cause].name != confirmed.cause) ++cause;
-    history_.confirm(symbol, cause, input.now_ns, confirmed.p);
+    while (cause < pack_->causes.size() && pack_->causes[cause].name != blamed.cause) ++cause;
+    history_.confirm(symbol, cause, input.now_ns, blamed.p);
   }
 }
 
@@ -251,14 +231,19 @@ std::shared_ptr<const abi::TableSnapshot> Adaptation::frozen(
   return adapt::freeze(rates_, thresholds_.rows(), pack_->signals.size(), nodes);
 }
 
-bool Adaptation::contaminated(SymbolId node, int64_t at_ns) const {
+bool Adaptation::held(SymbolId node, int64_t at_ns) const {
   if (suppression_.in_maintenance(node, at_ns)) return true;
   const auto it = nodes_.find(node);
   if (it == nodes_.end()) return false;
   const NodeState& s = it->second;
-  if (s.held_until_ns != kNoTimeNs && s.held_from_ns <= at_ns && at_ns <= s.held_until_ns) {
-    return true;
-  }
+  return s.held_until_ns != kNoTimeNs && s.held_from_ns <= at_ns && at_ns <= s.held_until_ns;
+}
+
+bool Adaptation::contaminated(SymbolId node, int64_t at_ns) const {
+  if (held(node, at_ns)) return true;
+  const auto it = nodes_.find(node);
+  if (it == nodes_.end()) return false;
+  const NodeState& s = it->second;
   return s.confirmed_ns != kNoTimeNs && topology_->last_repair_ns(node, at_ns) < s.confirmed_ns;
 }
 

@@ -4,8 +4,9 @@
 // Epochs: boundary() is called at whole hours of event time, when all events and firings before it
 // are in and none after it; what it changes holds from there on. So results do not depend on batches.
 // Contamination guard: nodes of open incidents (from 15 minutes before the opening to the end of
-// settle), in maintenance, or confirmed faulty and not yet repaired give no samples to thresholds;
-// what waits to become a benign rate is dropped for confirmed ones.
+// settle) and in maintenance give no samples to thresholds and count for no benign rate; confirmed
+// faulty ones that are not yet repaired give no samples either, and what of a named culprit waits to
+// become a rate is dropped. (A rate has hours behind it, which go on: it would fall to nothing.)
 #pragma once
 
 #include <cstdint>
@@ -52,12 +53,13 @@ class Adaptation {
   struct Outcome {
     std::string incident;
     bool no_node = false;  // answered with none, or with nothing
-    struct Confirmed {
+    struct Blamed {  // confirmed or suspected
       std::string node;
       std::string cause;
       double p = 0;
+      bool confirmed = false;
     };
-    std::vector<Confirmed> confirmed;
+    std::vector<Blamed> blamed;
   };
   static Outcome outcome_of(const abi::Verdict& verdict);
   void on_final(const attribution::Input& input, const Outcome& outcome);
@@ -98,6 +100,7 @@ class Adaptation {
   void confirm(const attribution::Input& input, const Outcome& outcome,
                const KnownIncident* known);
   void set_confirmed(SymbolId node, int64_t at_ns);
+  [[nodiscard]] bool held(SymbolId node, int64_t at_ns) const;
   [[nodiscard]] bool contaminated(SymbolId node, int64_t at_ns) const;
 
   std::shared_ptr<const abi::CompiledPack> pack_;

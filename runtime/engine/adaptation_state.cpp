@@ -69,7 +69,7 @@ void Adaptation::load(StateReader& reader, abi::LoadNames& names) {
   };
   rates_.load(reader, names, class_of);
   thresholds_.load(reader, names, class_of);
-  history_.load(reader, names, class_of);
+  history_.load(reader, names);
   suppression_.load(reader);
   if (!reader.enter("nodes")) return;
   load_nodes(reader);

@@ -23,6 +23,16 @@ std::vector<uint8_t> told_kinds(const abi::CompiledPack& pack, const Adaptation&
 void apply_topology(const abi::Record& record, const abi::CompiledPack& pack,
                     topology::Topology& topology) {
   if (record.kind < abi::kBuiltinKindCount) topology.apply(record);
+  for (const abi::MaintenancePlan& plan : pack.maintenance) {
+    if (plan.from == record.kind && record.has(plan.from_slot)) {
+      topology.set_maintenance(static_cast<SymbolId>(record.i64(plan.from_slot)), record.ts_ns,
+                               true);
+    }
+    if (plan.until == record.kind && record.has(plan.until_slot)) {
+      topology.set_maintenance(static_cast<SymbolId>(record.i64(plan.until_slot)),
+                               record.ts_ns + plan.grace_ns, false);
+    }
+  }
   for (const abi::RepairPlan& plan : pack.repairs) {
     if (plan.kind != record.kind || !record.has(plan.node_slot)) continue;
     topology.set_repaired(static_cast<SymbolId>(record.i64(plan.node_slot)), record.ts_ns);

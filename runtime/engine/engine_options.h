@@ -17,11 +17,11 @@ namespace reflex::engine {
 
 /// Parts of the model that can be left out, to see what each is worth (`backtest --ablate`).
 struct Ablation {
-  bool history = false;           // hazard 1 for every node
-  bool class_thresholds = false;  // one benign rate and one threshold for all classes
+  bool history = false;           // hazard 1 for every node, and repairs end nothing
+  bool class_thresholds = false;  // one rate, threshold, prior and level for all classes
   bool dynamic = false;           // authors' leaks and defaults only
-  bool common_mode = false;
-  bool explain_away = false;
+  bool common_mode = false;       // no cause on more than one node, no masks, no job-relative leak
+  bool explain_away = false;      // every node for itself: no rivals, no residuals, no shared fate
 };
 
 /// What turned out to be true of an incident: a label, or an operator's feedback.

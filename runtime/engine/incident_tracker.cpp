@@ -122,6 +122,7 @@ SymbolId IncidentTracker::job_of_entity(const abi::EntityKey& entity, int64_t ts
 }
 
 void IncidentTracker::note_repair(const abi::Record& record) {
+  if (options_.ablate.history) return;
   const auto node = [&record](unsigned slot) { return static_cast<SymbolId>(record.i64(slot)); };
   if (record.kind == abi::kNodeRepaired && record.has(0)) {
     log_.repaired(node(0), std::nullopt, record.ts_ns);
@@ -288,7 +289,7 @@ void IncidentTracker::fill_nodes(Open& incident) const {
     view.tor = topology_->label(node, tor_key, at);
     view.pod = topology_->label(node, pod_key, at);
     view.zone = topology_->label(node, zone_key, at);
-    view.repaired_ns = topology_->last_repair_ns(node, at);
+    if (!options_.ablate.history) view.repaired_ns = topology_->last_repair_ns(node, at);
     view.in_job = in_job;
     if (in_job && view.rack != kNoSymbol) groups.insert({rack_key, view.rack});
     if (in_job && view.tor != kNoSymbol) groups.insert({tor_key, view.tor});
@@ -360,6 +361,8 @@ attribution::Input IncidentTracker::gather(const Open& incident, int64_t at_ns) 
   input.switches.history = !options_.ablate.history;
   input.switches.common_mode = !options_.ablate.common_mode;
   input.switches.explain_away = !options_.ablate.explain_away;
+  input.switches.shared_fate = !options_.ablate.explain_away;
+  input.switches.by_class = !options_.ablate.class_thresholds;
   input.nodes = incident.nodes;
   collect_evidence(incident, at_ns, input.evidence);
   adaptation_.prepare(input);

@@ -148,6 +148,15 @@ std::string provenance(const abi::Verdict& v) {
 // Why: a person who is woken up reads a screen, not a table; the rest is in --as full.
 constexpr size_t kWhyLinesMax = 8;
 
+/// The headline's probability is that of the node, with whichever fault.
+std::string of_all_faults(const abi::Verdict& v, const abi::Hypothesis& h) {
+  for (const auto& node : v.nodes) {
+    if (h.node.empty() || node.node != h.node || percent(node.p) == percent(h.p)) continue;
+    return ", " + percent(node.p) + " with all faults of " + h.node;
+  }
+  return "";
+}
+
 /// The reasons of the answer, strongest first; what is left over is summed up in one line.
 std::vector<std::string> why_lines(const abi::Verdict& v, const abi::Hypothesis& h,
                                    const Paint& paint) {
@@ -195,7 +204,7 @@ std::vector<std::string> why_lines(const abi::Verdict& v, const abi::Hypothesis&
                   " smaller ones together");
   }
   out.push_back(padded(nats_text(h.log_odds_nats), 8, true) + "  sum: log-odds against \"no " +
-                "faulty node\", " + percent(h.p) + " beside its rivals");
+                "faulty node\", " + percent(h.p) + " beside its rivals" + of_all_faults(v, h));
   for (size_t i = 0; i < kept_for_notes; ++i) out.push_back(padded("", 8) + "  " + notes[i]);
   return out;
 }

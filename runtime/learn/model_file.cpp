@@ -183,10 +183,23 @@ class Reader {
       range("degrading_elsewhere", model_.degrading_elsewhere, 0, 1);
       table(*it, "multipliers", "signal", "multiplier", signals, 0, kMultiplierMax, model_.signal_multiplier);
     }
+    if (const auto it = root.find("history"); it != root.end() && it->is_object()) history(*it);
     if (const auto it = root.find("levels"); it != root.end() && it->is_object()) {
       model_.levels = levels(*it, "levels");
     }
     class_levels(root);
+  }
+
+  void history(const Json& entry) {
+    for (size_t s = 0; s < abi::kAfterFault; ++s) {
+      double& factor = model_.history.again[s];
+      factor = entry.value(abi::kAfterFaultNames[s], factor);
+      range(abi::kAfterFaultNames[s], factor, 0.01, 1e3);
+    }
+    model_.history.same_cause = entry.value("same_cause", model_.history.same_cause);
+    model_.history.usual = entry.value("usual", model_.history.usual);
+    range("same_cause", model_.history.same_cause, 0, 1);
+    range("usual", model_.history.usual, 0, 10);
   }
 
   /// Lead profiles of graded counts: kLeadBins shares each.
@@ -256,6 +269,14 @@ Json edges_json(const abi::Model& model, const abi::CompiledPack& pack) {
                    {"author", pack.edges[i].p},
                    {"rule", fmt::format("{}:{}", where.file, where.line)}});
   }
+  return out;
+}
+
+Json history_json(const abi::HistoryLaw& law) {
+  Json out;
+  for (size_t s = 0; s < abi::kAfterFault; ++s) out[abi::kAfterFaultNames[s]] = law.again[s];
+  out["same_cause"] = law.same_cause;
+  out["usual"] = law.usual;
   return out;
 }
 
@@ -354,6 +375,7 @@ std::string to_json(const abi::Model& model, const abi::CompiledPack& pack) {
   root["from"] = to_rfc3339({model.from_ns});
   root["to"] = to_rfc3339({model.to_ns});
   root["calibration"] = calibration_json(model, pack);
+  root["history"] = history_json(model.history);
   root["levels"] = levels_json(model.levels);
   for (size_t c = 0; c < model.class_levels.size(); ++c) {
     if (model.class_levels[c].suspect == 0 && model.class_levels[c].confirm == 0) continue;

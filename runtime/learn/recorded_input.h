@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/attribution/attribution.h"
+#include "runtime/attribution/past.h"
 #include "runtime/learn/labels.h"
 
 namespace reflex::learn {
@@ -22,6 +23,9 @@ class RecordedInput {
   RecordedInput& operator=(const RecordedInput&) = delete;
 
   [[nodiscard]] const Label& label() const { return label_; }
+  [[nodiscard]] const attribution::Input& input() const { return input_; }
+  /// The hazards once more, under another law.
+  void set_history(const abi::HistoryLaw& law) { attribution::apply_history(input_, law); }
   /// Valid while this object and `model` live (null: the authors' numbers). No counterfactual.
   [[nodiscard]] attribution::Input with(const abi::Model* model) const;
 

@@ -192,7 +192,13 @@ void Topology::set_repaired(SymbolId node, int64_t ts_ns) {
 }
 
 void Topology::set_maintenance(SymbolId node, int64_t ts_ns, bool on) {
-  if (node != kNoSymbol) state_->nodes[node].maintenance.add(ts_ns, on, state_->horizon_ns);
+  if (node == kNoSymbol) return;
+  auto& history = state_->nodes[node].maintenance;
+  // What is later than a start is the grace of the maintenance before: the node is in again.
+  while (on && !history.entries.empty() && history.entries.back().ts_ns > ts_ns) {
+    history.entries.pop_back();
+  }
+  history.add(ts_ns, on, state_->horizon_ns);
 }
 
 SymbolId Topology::label(SymbolId node, SymbolId key, int64_t ts_ns) const {

@@ -137,9 +137,8 @@ TEST(Report, AllFormsHoldTheFigures) {
   r.pack_sha256 = std::string(64, 'a');
   r.metrics = measure(five());
   r.worst.push_back({"b", "n2", "n6 suspected", 1.2, "because <xid>"});
-  r.ablations.push_back({"everything on", "", r.metrics});
-  r.ablations.push_back({"history", "type implicit", r.metrics});
-  r.baselines.push_back({"most events", "", r.metrics});
+  r.ablations.push_back(worth_of("history", five(), five(), {}));
+  r.baselines.push_back({"most events", r.metrics});
   r.missed = {"f1 is 0.5000, expected >= 0.88"};
   EXPECT_NE(to_json(r).find("\"f1\": 0.5"), std::string::npos);
   EXPECT_NE(to_markdown(r).find("| **all** | 5 | 0.500 | 0.500 |"), std::string::npos);

@@ -40,6 +40,7 @@ abi::Model full_model(const abi::CompiledPack& pack) {
   m.graded_profile[2] = {0.1, 0.2, 0.3, 0.2, 0.1, 0.1};
   m.episode_leak.assign(pack.signals.size(), kUnset);
   m.episode_leak[2] = 0.02;
+  m.history = {{9, 4.5, 3, 0.5}, 0.75, 0.25};
   m.co_culprit_odds = 0.04;
   m.degrading_elsewhere = 0.006;
   m.synergy_nats = {1.25};
@@ -84,6 +85,9 @@ TEST(ModelFile, IsReadBackExactly) {
   EXPECT_EQ(r.temperature, m.temperature);
   EXPECT_EQ(r.none_shift_nats, m.none_shift_nats);
   EXPECT_EQ(r.co_culprit_odds, m.co_culprit_odds);
+  EXPECT_EQ(r.history.again, m.history.again);
+  EXPECT_EQ(r.history.same_cause, m.history.same_cause);
+  EXPECT_EQ(r.history.usual, m.history.usual);
   EXPECT_EQ(r.degrading_elsewhere, m.degrading_elsewhere);
   EXPECT_EQ(r.levels.suspect, 0.4);
   EXPECT_EQ(r.levels.confirm, 0.8);

@@ -97,6 +97,11 @@ TEST(Topology, MembersAreInNameOrderAndMaintenanceCoversThem) {
   EXPECT_FALSE(t.in_maintenance(f.id("a"), 4));
   EXPECT_TRUE(t.in_maintenance(f.id("a"), 8));
   EXPECT_FALSE(t.in_maintenance(f.id("a"), 9));
+  // An end that is still to come (its grace) does not end a maintenance that begins before it.
+  t.set_maintenance(f.id("a"), 20, true);
+  t.set_maintenance(f.id("a"), 40, false);
+  t.set_maintenance(f.id("a"), 30, true);
+  EXPECT_TRUE(t.in_maintenance(f.id("a"), 50));
   EXPECT_EQ(t.last_repair_ns(f.id("a"), 9), kNoTimeNs);
 }
 
