@@ -16,22 +16,47 @@ using Blanks = LayoutToken::Blanks;
 constexpr size_t kIndent = 2;
 // Why: beyond that a comment would be pushed off the screen by one long line beside it.
 constexpr size_t kCommentColumnMax = 80;
+// Source: format.h, "a line is broken beyond 100 columns".
+constexpr size_t kColumns = 100;
+// Why: every round breaks what the one before left too long; nesting is a few levels.
+constexpr int kRoundsMax = 20;
 
 struct Line {
   std::string code;
   std::string comment;  // behind the code; a comment alone on its line is code
+  size_t first = 0;     // its tokens
+  size_t end = 0;
 };
+
+/// A word that a long line may be broken before, when no bracket or block has to be.
+bool breaks_well(std::string_view word) {
+  static constexpr std::string_view kWords[] = {"and", "or", "where", "lag", "scope", "half_life"};
+  return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+}
 
 class Layout {
  public:
   Layout(std::string_view text, const std::vector<LayoutToken>& tokens)
-      : text_(text), tokens_(tokens), broken_(tokens.size(), false) {
+      : text_(text),
+        tokens_(tokens),
+        broken_(tokens.size(), false),
+        forced_(tokens.size(), false),
+        partner_(tokens.size(), 0),
+        column_(tokens.size(), 0) {
     find_blocks();
   }
 
   std::string run() {
-    for (size_t i = 0; i < tokens_.size(); ++i) place(i);
-    end_line();
+    for (int round = 0; round < kRoundsMax; ++round) {
+      lines_.clear();
+      block_indents_.clear();
+      inside_item_ = false;
+      for (size_t i = 0; i < tokens_.size(); ++i) place(i);
+      end_line();
+      bool broke = false;
+      for (const Line& line : lines_) broke = break_line(line) || broke;
+      if (!broke) break;
+    }
     return joined();
   }
 
@@ -54,11 +79,101 @@ class Layout {
       if (tokens_[i].comment) continue;
       if (tokens_[i].text == "{") open.push_back(i);
       if (tokens_[i].text != "}" || open.empty()) continue;
+      partner_[open.back()] = i;
       broken_[i] = broken_[open.back()];
       // `{` and `}` on two lines with nothing between them: one line.
       if (open.back() + 1 == i) broken_[i] = broken_[open.back()] = false;
       open.pop_back();
     }
+  }
+
+  // ---- lines that are too long
+
+  /// Marks breaks in a line beyond kColumns; false: it fits, or nothing can be done about it.
+  bool break_line(const Line& line) {
+    if (line.end <= line.first || width_of(line.code) <= kColumns) return false;
+    if (break_arrow(line)) return true;
+    if (break_items(line)) return true;
+    if (break_block(line)) return true;
+    return fill(line);
+  }
+
+  /// The end of an unbroken block that begins at `i`; `i` itself for every other token.
+  [[nodiscard]] size_t skip_block(size_t i) const {
+    const bool opens = !tokens_[i].comment && tokens_[i].text == "{" && !broken_[i];
+    return opens && partner_[i] > i ? partner_[i] : i;
+  }
+
+  /// A pattern and what it makes: two lines.
+  bool break_arrow(const Line& line) {
+    for (size_t i = line.first + 1; i < line.end; ++i) {
+      if (tokens_[i].comment || tokens_[i].text != "->" || forced_[i]) continue;
+      return forced_[i] = true;
+    }
+    return false;
+  }
+
+  /// Items that share a line of a broken block: one a line.
+  bool break_items(const Line& line) {
+    bool broke = false;
+    for (size_t i = line.first; i < line.end; ++i) {
+      if (i > line.first && tokens_[i].begins == Begins::kItem) broke = forced_[i] = true;
+      i = skip_block(i);
+    }
+    return broke;
+  }
+
+  /// The first block of the line that has anything in it, with its items one a line.
+  bool break_block(const Line& line) {
+    for (size_t i = line.first; i < line.end; ++i) {
+      const size_t close = skip_block(i);
+      if (close <= i + 1) continue;
+      broken_[i] = broken_[close] = true;
+      for (size_t k = i + 2; k < close; ++k) {
+        if (tokens_[k].begins == Begins::kItem) forced_[k] = true;
+        k = skip_block(k);
+      }
+      return true;
+    }
+    return false;
+  }
+
+  /// Fills lines: each break at the last place that fits, outside of as many brackets as possible.
+  bool fill(const Line& line) {
+    const size_t indent = column_[line.first];
+    const size_t below = indent + (tokens_[line.first].begins == Begins::kNothing ? 0 : kIndent);
+    bool broke = false;
+    size_t start = line.first;
+    for (size_t from = indent;; from = below) {
+      const size_t at = best_break(line, start, from);
+      if (at == 0) return broke;
+      broke = forced_[at] = true;
+      start = at;
+    }
+  }
+
+  /// Where the rest of a line that begins with token `start` in column `from` is broken; 0: it fits
+  /// or cannot be.
+  [[nodiscard]] size_t best_break(const Line& line, size_t start, size_t from) const {
+    const auto column = [&](size_t i) { return column_[i] - column_[start] + from; };
+    const size_t last = line.end - 1;
+    if (column(last) + width_of(std::string(tokens_[last].text)) <= kColumns) return 0;
+    size_t depth = 0, best = 0, best_depth = SIZE_MAX;
+    for (size_t i = start; i <= last; ++i) {
+      const std::string_view text = tokens_[i].text;
+      if (tokens_[i].comment) break;
+      if (text == ")" || text == "]") depth -= depth > 0 ? 1 : 0;
+      const bool place =
+          i > start && blanks_before(i) > 0 && (breaks_well(text) || tokens_[i - 1].text == ",");
+      const bool fits = i > start && column(i) <= kColumns + 1;
+      if (!fits && i > start && best != 0) break;
+      if (place && (depth < best_depth || (depth == best_depth && fits))) {
+        best = i;
+        best_depth = depth;
+      }
+      if (text == "(" || text == "[") ++depth;
+    }
+    return best;
   }
 
   [[nodiscard]] bool opens_broken(size_t i) const {
@@ -71,7 +186,7 @@ class Layout {
   [[nodiscard]] bool breaks_before(size_t i) const {
     if (i == 0) return false;
     const LayoutToken& t = tokens_[i];
-    if (tokens_[i - 1].comment) return true;
+    if (tokens_[i - 1].comment || forced_[i]) return true;
     if (t.comment) return lines_before(i) > 0;
     if (t.begins == Begins::kDeclaration || opens_broken(i - 1) || closes_broken(i)) return true;
     if (lines_before(i) == 0) return false;
@@ -111,6 +226,8 @@ class Layout {
     } else {
       line_.code += std::string(blanks_before(i), ' ');
     }
+    column_[i] = width_of(line_.code);
+    line_.end = t.comment ? i : i + 1;
     line_.code += t.comment ? std::string(trimmed(t.text)) : canonical(t.text);
     if (!t.comment) track(i);
   }
@@ -128,6 +245,7 @@ class Layout {
     line_indent_ = indent + (continues ? kIndent : 0);
     if (t.begins == Begins::kDeclaration) line_indent_ = 0;
     line_.code = std::string(line_indent_, ' ');
+    line_.first = line_.end = i;
     open_ = true;
   }
 
@@ -212,7 +330,10 @@ class Layout {
 
   std::string_view text_;
   const std::vector<LayoutToken>& tokens_;
-  std::vector<bool> broken_;  // [token] of braces
+  std::vector<bool> broken_;     // [token] of braces
+  std::vector<bool> forced_;     // [token] a line begins here, because the one before was too long
+  std::vector<size_t> partner_;  // [token] of an opening brace: its closing one
+  std::vector<size_t> column_;   // [token] where it stands in its line
   std::vector<Line> lines_;
   Line line_;
   bool open_ = false;                  // a line has begun

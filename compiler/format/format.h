@@ -10,7 +10,10 @@
 //   - what continues an item is indented by two more; `{ , ; ) ]` stay on the line before them
 //   - one blank between tokens, none where the language binds closely (`n[1..8]`, `it.code`, `-5s`)
 //   - comments of neighbouring lines stand in one column
-// Never: a line is broken or joined by its length. Cost: linear, two parses.
+//   - a line is broken beyond 100 columns, comments not counted: before `->`; between items; its first
+//     block; then filled before `and or where lag scope half_life` and behind commas, outside of as
+//     many brackets as possible. A token that is longer stays.
+// Never: lines are joined. Cost: linear, two parses.
 #pragma once
 
 #include <optional>

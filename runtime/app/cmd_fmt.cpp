@@ -34,17 +34,30 @@ Result<std::string> read_standard_input() {
   return text;
 }
 
-/// Beside the file and then in its place, so that no reader sees half of it.
-Status replace_file(const std::string& path, const std::string& text) {
-  std::error_code error;
-  const fs::path target = fs::weakly_canonical(path, error);  // a link stays a link
-  const std::string temporary = target.string() + ".reflex-fmt";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
+/// Over the text that is there: other names of the file keep naming it.
+Status overwrite(const fs::path& target, const std::string& text) {
+  std::ofstream out(target, std::ios::binary | std::ios::trunc);
   out << text;
   out.close();
-  if (!out) return Error{fmt::format("{}: cannot be written: {}", temporary, strerror(errno))};
+  if (!out)
+    return Error{fmt::format("{}: cannot be written: {}", target.string(), strerror(errno))};
+  return ok_status();
+}
+
+/// Beside the file and then in its place, so that no reader sees half of it. A link stays a link; a
+/// file with several names is written in place; one that its owner made read-only is left alone,
+/// also by root.
+Status replace_file(const std::string& path, const std::string& text) {
+  std::error_code error;
+  const fs::path target = fs::weakly_canonical(path, error);
   const fs::perms mode = fs::status(target, error).permissions();
-  if (!error) fs::permissions(temporary, mode, error);
+  if (!error && (mode & fs::perms::owner_write) == fs::perms::none) {
+    return Error{path + ": is read-only; it is not rewritten"};
+  }
+  if (fs::hard_link_count(target, error) > 1 && !error) return overwrite(target, text);
+  const std::string temporary = target.string() + ".reflex-fmt";
+  if (const Status written = overwrite(temporary, text); !written) return written;
+  fs::permissions(temporary, mode, error);
   fs::rename(temporary, target, error);
   if (error) {
     std::error_code ignored;

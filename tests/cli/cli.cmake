@@ -38,4 +38,12 @@ if(TARGET reflex)
   add_dependencies(demo_test reflex)
   add_test(NAME demo_test COMMAND demo_test)
   set_tests_properties(demo_test PROPERTIES LABELS cli TIMEOUT 300)
+
+  # ON once `reflex fmt -w rules hwprofiles` has been run and committed.
+  option(REFLEX_CHECK_LAYOUT "the bundled packs are laid out as `reflex fmt` does it" OFF)
+  if(REFLEX_CHECK_LAYOUT)
+    add_test(NAME pack_layout_test COMMAND reflex fmt --check rules hwprofiles
+      WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    set_tests_properties(pack_layout_test PROPERTIES LABELS packs TIMEOUT 60)
+  endif()
 endif()

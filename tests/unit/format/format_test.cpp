@@ -85,6 +85,31 @@ INSTANTIATE_TEST_SUITE_P(
                   "f causes a, b p 0.6 lag -24h .. 1h scope peers\n"},
         std::pair{"event k extends b { key n : node   counter t: u64 r: array < u32 ,5 > ? }",
                   "event k extends b { key n: node  counter t: u64  r: array<u32, 5>? }\n"},
+        // Beyond 100 columns: the block, then `and` and `or` outside of brackets.
+        std::pair{
+            "signal a_long_name on (node, gpu) { e: gpu.xid where it.code in policy_codes and "
+            "is_xid(it) and it.pid > 1 } leak 1e-5 per hour",
+            "signal a_long_name on (node, gpu) {\n  e: gpu.xid where it.code in policy_codes and "
+            "is_xid(it) and it.pid > 1\n} leak 1e-5 per hour\n"},
+        std::pair{"macro m(e: gpu.xid) = e.code in codes_of_the_first_kind and (e.sort == hard or "
+                  "e.sort == soft) and not in_maintenance(e.node)",
+                  "macro m(e: gpu.xid) = e.code in codes_of_the_first_kind and (e.sort == hard or "
+                  "e.sort == soft)\n  and not in_maintenance(e.node)\n"},
+        // A list is filled; what is made of a pattern goes below it.
+        std::pair{"list codes: set<u32> = [0x01500000, 0x02000000, 0x02100000, 0x02200000, "
+                  "0x02300000, 0x02400000, 0x02500000]",
+                  "list codes: set<u32> = [0x01500000, 0x02000000, 0x02100000, 0x02200000, "
+                  "0x02300000, 0x02400000,\n  0x02500000]\n"},
+        std::pair{
+            "decoder d for kernel {\n  line /a pattern that is long enough (?P<code>[0-9]+) to "
+            "fill (?P<t>.*)/ -> gpu.xid { code = u16(code)  text = t }\n}",
+            "decoder d for kernel {\n  line /a pattern that is long enough (?P<code>[0-9]+) to "
+            "fill (?P<t>.*)/\n    -> gpu.xid { code = u16(code)  text = t }\n}\n"},
+        // A comment does not count, and a token that is too long stays.
+        std::pair{"event k { key node: node }  # a comment that is as long as it needs to be, far "
+                  "beyond the hundredth column of this line",
+                  "event k { key node: node }  # a comment that is as long as it needs to be, far "
+                  "beyond the hundredth column of this line\n"},
         // A break anywhere in a block breaks it at its braces.
         std::pair{"signal s on node { a: k\nthen b: l within 5m }",
                   "signal s on node {\n  a: k\n  then b: l  within 5m\n}\n"},
