@@ -37,8 +37,9 @@ void Builder::except_entry(Parser::OverlayEntryContext* ctx, ast::OverlayEntry& 
       values->args.push_back(sum(value));
     }
     if (values->args.size() != entry.keys.size()) {
-      error(values->span, "the row has " + std::to_string(values->args.size()) + " values for " +
-                              std::to_string(entry.keys.size()) + " keys",
+      error(values->span,
+            "the row has " + std::to_string(values->args.size()) + " values for " +
+                std::to_string(entry.keys.size()) + " keys",
             "write one value for each key");
     }
     entry.rows.push_back(finish(std::move(values)));
@@ -69,10 +70,13 @@ ast::OverlayEntry Builder::overlay_entry(Parser::OverlayEntryContext* ctx) {
     except_entry(ctx, entry);
   } else {
     entry.verb = Verb::kAliasKind;
-    entry.what = dotted.size() > 1
-                     ? name(dotted.front())
-                     : ast::Name{string_value(ctx->STRING(0)->getSymbol()),
-                                 tokens_.span(ctx->STRING(0)->getSymbol())};
+    entry.what = dotted.size() > 1 ? name(dotted.front())
+                                   : ast::Name{string_value(ctx->STRING(0)->getSymbol()),
+                                               tokens_.span(ctx->STRING(0)->getSymbol())};
+    if (entry.what.empty()) {
+      error(entry.what.span, "the other name of a kind is empty",
+            "write the name that events carry: alias kind \"dcgm.sbe_burst\" = ..");
+    }
     for (auto* given : ctx->assignment()) {
       entry.assigns.push_back(assignment(given));
     }

@@ -228,6 +228,14 @@ void Builder::tests(Parser::TestDeclContext* ctx, const ast::Decl& head) {
     return add(std::move(t));
   }
   const size_t before = sink_.error_count();
+  const auto variables = names(table->identifier());
+  for (size_t i = 0; i < variables.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) {
+      if (variables[k].text != variables[i].text) continue;
+      error(variables[i].span, "'" + variables[i].text + "' is named twice");
+      return;
+    }
+  }
   for (auto* row : table->testRow()) {
     if (row->sum().size() == table->identifier().size()) continue;
     error(span(row), "the row has " + std::to_string(row->sum().size()) + " values for " +

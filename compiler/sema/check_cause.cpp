@@ -80,7 +80,7 @@ using Scales = std::map<uint32_t, std::map<abi::ClassId, double>>;  // [CauseId]
 
 /// True when it names a fault that is loaded and the number is good.
 bool read_prior_scale(State& s, const ast::ProfileDecl::PriorScale& scale, abi::ClassId c,
-                      Scales& stated) {
+                      Scales& stated, bool must_exist = false) {
   // Profiles are visible everywhere and name faults of any pack.
   std::vector<uint32_t> named;
   std::vector<std::string> names;
@@ -91,13 +91,12 @@ bool read_prior_scale(State& s, const ast::ProfileDecl::PriorScale& scale, abi::
   }
   const auto v = constant_number(s, 0, *scale.value, "the scale");
   // Hardware profiles are used with any choice of packs: a fault may simply not be loaded.
-  if (named.empty() && !names.empty()) {
-    const auto near = diag::did_you_mean(scale.fault.text, names);
-    if (near) {
-      auto& diag =
-          s.report(Id::kUnknownCause, scale.fault.span, "no fault '" + scale.fault.text + "'");
-      diag.help = "did you mean '" + *near + "'?";
-    }
+  // An overlay is about packs that are: what it does not find would be changed silently by nobody.
+  const auto near = named.empty() ? diag::did_you_mean(scale.fault.text, names) : std::nullopt;
+  if (near || (named.empty() && must_exist)) {
+    auto& diag =
+        s.report(Id::kUnknownCause, scale.fault.span, "no fault '" + scale.fault.text + "'");
+    if (near) diag.help = "did you mean '" + *near + "'?";
   }
   if (v && *v <= 0) {
     s.report(Id::kBadInterval, scale.value->span, "the scale must be above 0");
@@ -113,14 +112,14 @@ void read_overlay_scales(State& s, Scales& stated) {
       [&](const OverlayUse& use, const ast::OverlayEntry& e) {
         const auto c = find(s, s.profile_names, use.target, e.target.text);
         if (!c || !e.scale) return;  // an unknown profile is reported with the parameters
-        const std::string what =
-            "profile " + e.target.text + " prior_scale " + e.scale->fault.text;
+        const std::string what = "profile " + e.target.text + " prior_scale " + e.scale->fault.text;
         if (!claim(s, what, e.scale->fault.span)) return;
-        if (!read_prior_scale(s, *e.scale, static_cast<abi::ClassId>(*c), stated)) return;
+        const auto profile = static_cast<abi::ClassId>(*c);
+        if (!read_prior_scale(s, *e.scale, profile, stated, /*must_exist=*/true)) return;
         const Span v = e.scale->value->span;
-        note_change(s, use, e.scale->fault.span,
-                    what + " = " +
-                        std::string(s.in.sources.text(v.file).substr(v.begin, v.end - v.begin)));
+        note_change(
+            s, use, e.scale->fault.span,
+            what + " = " + std::string(s.in.sources.text(v.file).substr(v.begin, v.end - v.begin)));
       });
 }
 

@@ -20,6 +20,7 @@ struct Checker {
 
   void event(const TestDecl::Event& e);
   void gap_source(const ast::Name& source);
+  void gap(const TestDecl::Gap& g);
   void value(const KindInfo& kind, uint16_t slot, const ast::Expr& e);
   void expect(const TestDecl::Expect& e);
   void clause(const TestDecl::Expect::Clause& c);
@@ -92,11 +93,13 @@ void Checker::value(const KindInfo& kind, uint16_t slot, const ast::Expr& e) {
 
 void Checker::event(const TestDecl::Event& e) {
   auto duration = [&](const ast::ExprPtr& t, const char* what) {
-    if (t) constant_duration(s, pack, *t, what);
+    return t ? constant_duration(s, pack, *t, what) : std::nullopt;
   };
   duration(e.at, "the time");
   duration(e.until, "the time");
-  duration(e.every, "the interval");
+  if (duration(e.every, "the interval") == 0) {
+    s.report(Id::kBadInterval, e.every->span, "an event every 0s would never end");
+  }
   duration(e.repeat_every, "the interval");
   duration(e.late, "the delay");
   if (e.kind.text == "log") return;
@@ -121,6 +124,19 @@ void Checker::event(const TestDecl::Event& e) {
     }
     if (v) value(info, *slot, *v);
   }
+}
+
+void Checker::gap(const TestDecl::Gap& g) {
+  gap_source(g.source);
+  const auto from = g.from ? constant_duration(s, pack, *g.from, "the start") : std::nullopt;
+  const auto to = g.to ? constant_duration(s, pack, *g.to, "the end") : std::nullopt;
+  if (from && to && *from >= *to) {
+    s.report(Id::kBadInterval, g.span, "the gap ends before it begins");
+  }
+  if (g.target.text.empty() || declares_target(g.target)) return;
+  auto& diag =
+      s.report(Id::kUnknownName, g.target.span, "the test has no node '" + g.target.text + "'");
+  diag.help = "declare it: nodes " + g.target.text;
 }
 
 /// `gap n1 source gpu.temp`: the source that carries a kind; `source log`: the node's logs.
@@ -229,9 +245,7 @@ void check_test(State& s, PackIndex pack, const TestDecl& d, Span span) {
   }
   for (const auto& e : d.events) c.event(e);
   for (const auto& g : d.gaps) {
-    c.gap_source(g.source);
-    if (g.from) constant_duration(s, pack, *g.from, "the start");
-    if (g.to) constant_duration(s, pack, *g.to, "the end");
+    c.gap(g);
   }
   bool expects = false;
   for (const auto& e : d.expects) {

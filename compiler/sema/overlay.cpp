@@ -7,6 +7,7 @@
 #include "compiler/sema/overlay.h"
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/abi/gpu_address.h"
 
@@ -39,10 +40,10 @@ void check_target(State& s, DeclRef ref, const ast::OverlayDecl& d) {
   }
   const Pack& pack = s.in.packs.packs[*target];
   if (!version_satisfies(pack.version, d.range)) {
-    auto& diag = s.report(Id::kImportVersion, d.target.span,
-                          "overlay '" + d.name.text + "' is for '" + pack.name + "' " + d.range +
-                              ", loaded is version " +
-                              (pack.version.empty() ? "(none)" : pack.version));
+    auto& diag =
+        s.report(Id::kImportVersion, d.target.span,
+                 "overlay '" + d.name.text + "' is for '" + pack.name + "' " + d.range +
+                     ", loaded is version " + (pack.version.empty() ? "(none)" : pack.version));
     if (pack.head != nullptr) diag.notes.push_back({pack.span, "this version is loaded"});
     diag.help = "check the overlay against the new version, then widen its range";
     return;
@@ -228,9 +229,9 @@ void apply_except(State& s, const OverlayUse& use, const ast::OverlayEntry& e) {
   abi::SignalPlan& plan = s.pack.signals[*index];
   const ast::SignalDecl& d = *s.signals[*index].decl;
   if (d.exceptions.empty() || d.exceptions.text != e.what.text) {
-    auto& diag = s.report(Id::kNoException, e.what.span,
-                          "signal '" + e.target.text + "' takes no exceptions '" + e.what.text +
-                              "'");
+    auto& diag =
+        s.report(Id::kNoException, e.what.span,
+                 "signal '" + e.target.text + "' takes no exceptions '" + e.what.text + "'");
     diag.notes.push_back({d.name.span, "declared here"});
     diag.help = d.exceptions.empty() ? "its author must write: exceptions " + e.what.text + " (..)"
                                      : "did you mean '" + d.exceptions.text + "'?";
@@ -270,12 +271,19 @@ bool claim(State& s, const std::string& what, Span span) {
 }
 
 void note_change(State& s, const OverlayUse& use, Span span, std::string text, bool inert) {
-  s.pack.overlay_changes.push_back(
-      {use.decl->name.text, std::move(text), inert, s.where(span)});
+  s.pack.overlay_changes.push_back({use.decl->name.text, std::move(text), inert, s.where(span)});
 }
 
 void check_overlays(State& s) {
+  std::map<std::string, Span> names;  // changes are told by the overlay's name
   for_each<ast::OverlayDecl>(s, [&](DeclRef ref, const ast::OverlayDecl& d, const ast::Decl&) {
+    const auto [first, fresh] = names.emplace(d.name.text, d.name.span);
+    if (!fresh) {
+      auto& diag = s.report(Id::kDuplicateName, d.name.span,
+                            "overlay '" + d.name.text + "' is declared twice");
+      diag.notes.push_back({first->second, "first declared here"});
+      diag.help = "give one of them another name, or join them";
+    }
     check_target(s, ref, d);
   });
 }

@@ -71,6 +71,12 @@ int bind_nodes(const compiler::Compilation& c, const std::string& inventory, dia
     return summary.error().exit_code;
   }
   for (const auto& warning : summary.value().warnings) print_note(common, warning);
+  if (topology.nodes().empty()) {
+    // An empty answer would pass for "no node is ambiguous".
+    print_error(common,
+                inventory + ": names no node; `nodes` must be a list of objects with `node`");
+    return kUsage;
+  }
   std::map<std::string, size_t> counts;
   std::map<Pair, std::vector<std::string>> ambiguous;
   const auto& listed = topology.ambiguous_nodes();

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
@@ -96,6 +97,14 @@ int run(const NewFlags& flags, const CommonFlags& common) {
     print_error(common, fmt::format("'{}' is no name of a pack: write lower-case words with dots "
                                     "between them, like site.gpu",
                                     flags.name));
+    return kUsage;
+  }
+  // Source: compiler/sema/packs.h: packs that the engine makes itself.
+  static const std::set<std::string> kReserved{"builtin", "hw", "overlays"};
+  if (kReserved.count(flags.name) != 0) {
+    print_error(common, fmt::format("'{}' is a pack of the engine itself: take another name, like "
+                                    "site.{}",
+                                    flags.name, flags.name));
     return kUsage;
   }
   std::string below = flags.name;

@@ -400,6 +400,13 @@ if grep -q 'signal half on (node$' half_file/pack.rfx; then pass; else
   fail "a broken file is left alone" "it was changed"
 fi
 expect "fmt of nothing" 3 'no .rfx' "$reflex" fmt empty_folder
+expect "fmt -w of a read-only file" 3 'is read-only' bash -c \
+  'printf "signal  s on node { e: k }" >only.rfx && chmod 444 only.rfx && "$0" fmt -w only.rfx' "$reflex"
+grep -q 'signal  s' only.rfx || fail "a read-only file is left alone" "$(cat only.rfx)"
+expect "fmt -w keeps the other names of a file" 0 '^signal s on' bash -c \
+  'printf "signal  s on node { e: k }" >one.rfx && ln one.rfx two.rfx && "$0" fmt -w one.rfx && cat two.rfx' "$reflex"
+expect "fmt -w keeps a link" 0 'symbolic link' bash -c \
+  'printf "signal  s on node { e: k }" >to.rfx && ln -s to.rfx link.rfx && "$0" fmt -w link.rfx && stat -c %F link.rfx' "$reflex"
 expect "fmt -w into a folder that is not writable" '0|3' '' bash -c \
   'mkdir -p locked && printf "signal  s on node { e: k }" >locked/a.rfx && chmod 555 locked; "$0" fmt -w locked/a.rfx; code=$?; chmod 755 locked; exit $code' "$reflex"
 
@@ -523,6 +530,26 @@ expect "md is of diff alone" 3 'form of diff alone' "$reflex" check mini --forma
 expect "new makes a pack" 0 '^site/gpu/pack.rfx$' "$reflex" new site.gpu
 expect "its tests pass" 0 '2 tests, 2 passed, 0 failed' "$reflex" test site/gpu --matrix
 expect "it has no finding" 0 '' "$reflex" check site/gpu --fail-level warning
+# ---- what tests and overlays must not say
+small_pack() {
+  mkdir -p small && printf 'pack t.small 1.0.0\nevent a { key node: node }\nsignal s on node { e: a } leak 1e-5 per hour\n%s\n' "$1" >small/pack.rfx
+}
+small_pack 'test "x" { nodes n1  gap n7 from 1s to 2s  at 1s: a n1  expect s on n1 }'
+expect "a gap of a node that is not there" 2 "no node 'n7'" "$reflex" check small
+small_pack 'test "x" { nodes n1  gap n1 from 5s to 2s  at 1s: a n1  expect s on n1 }'
+expect "a gap that is turned around" 2 'R305' "$reflex" check small
+small_pack 'test "x" { nodes n1  at 1s..5s every 0s: a n1  expect s on n1 }'
+expect "every 0s" 2 'R305' "$reflex" check small
+small_pack 'test "x" for (b, b) in [(1, 2)] { nodes n1  at 1s: a n1  expect s on n1 }'
+expect "one variable twice" 2 "'b' is named twice" "$reflex" check small
+small_pack 'profile hw.z fallback { }
+overlay o for t.small { set profile hw.z prior_scale nothing = 2 }
+overlay o for t.small { disable signal s reason "x" until 2099-01-01 }
+overlay p for t.small { alias kind "" = a }'
+expect "an overlay that scales no fault" 2 "no fault 'nothing'" "$reflex" check small
+expect "two overlays of one name" 2 "overlay 'o' is declared twice" "$reflex" check small
+expect "a kind's other name is empty" 2 'other name of a kind is empty' "$reflex" check small
+expect "a pack cannot have a name of the engine" 3 "'hw' is a pack of the engine" "$reflex" new hw
 expect "it is laid out as fmt would" 0 '' "$reflex" fmt --check site/gpu
 expect "new overwrites nothing" 3 'exists and is not empty' "$reflex" new site.gpu
 expect "new in another folder" 0 '^packs/one/pack.rfx$' "$reflex" new one --in packs
@@ -567,6 +594,8 @@ expect "nodes as JSON" 1 '^\{"node":"n2","class":"c.left"\}' "$reflex" check cla
   --nodes ambiguous.json --format json
 expect "two profiles for one node is a finding" 1 'warning: 1 node.s. match both .*\[R220\]' \
   "$reflex" check classes --nodes ambiguous.json
+expect "an inventory without nodes is no answer" 3 'names no node' bash -c \
+  'echo "{\"nodes\":[]}" >none.json && "$0" check classes --nodes none.json' "$reflex"
 expect "and a result of SARIF" 1 '"ruleId": "R220"' "$reflex" check classes --nodes ambiguous.json \
   --format sarif
 expect "profile ambiguity at run time" 0 'n1' "$reflex" run classes --inventory ambiguous.json \
