@@ -152,7 +152,6 @@ struct RetentionReport {
 struct StoreCounts {
   uint64_t verdicts = 0, alerts = 0, feedback = 0;
   uint64_t last_verdict = 0, last_alert = 0;  // sequences; 0: none
-  uint64_t json_bytes = 0;
   uint64_t file_bytes = 0;
 };
 
@@ -174,6 +173,9 @@ class Store {
   /// Error when there is none of this id, or it was lifted before.
   reflex::Status lift_suppression(const std::string& id, int64_t wall_ns);
   Result<RetentionReport> apply(const Retention& retention);
+  /// Forgets the cursors of sinks that are configured no more: else they would hold back retention
+  /// for ever. One that comes back begins anew. Call at the start.
+  reflex::Status keep_sinks(const std::vector<std::string>& configured);
 
   // ---- reading
   Result<VerdictPage> verdicts(const VerdictFilter& filter);
@@ -190,7 +192,9 @@ class Store {
   Result<std::optional<SinkCursor>> cursor(const std::string& name);
   Result<std::optional<BodyKey>> body_key(const std::string& key);
   Result<std::vector<BodyKey>> body_keys_from(uint64_t position);
+  /// Cost: walks the smallest index of each table.
   Result<StoreCounts> counts();
+  [[nodiscard]] uint64_t file_bytes() const;
 
  private:
   struct Inside;

@@ -95,12 +95,10 @@ Result<VerdictPage> Store::verdicts(const VerdictFilter& filter) {
   where.text("v.job=?", filter.job);
   where.text("v.fault=?", filter.fault);
   where.text("v.level=?", filter.level);
-  where.text(
-      "EXISTS(SELECT 1 FROM verdict_nodes n WHERE n.node=? AND n.sequence=v.sequence AND "
-      "n.culprit)",
-      filter.node);
-  where.text("EXISTS(SELECT 1 FROM verdict_nodes n WHERE n.node=? AND n.sequence=v.sequence)",
-             filter.mentions);
+  // Not EXISTS: that would walk all verdicts for a node that has few.
+  where.text("v.sequence IN(SELECT sequence FROM verdict_nodes WHERE node=? AND culprit)",
+             filter.node);
+  where.text("v.sequence IN(SELECT sequence FROM verdict_nodes WHERE node=?)", filter.mentions);
   if (filter.final) where.number("v.final=?", static_cast<int64_t>(*filter.final));
   if (filter.since_ns) where.number("v.ts_ns>=?", *filter.since_ns);
   if (filter.until_ns) where.number("v.ts_ns<?", *filter.until_ns);
@@ -288,6 +286,16 @@ Result<std::vector<BodyKey>> Store::body_keys_from(uint64_t position) {
   return found;
 }
 
+uint64_t Store::file_bytes() const {
+  uint64_t sum = 0;
+  for (const char* end : {"", "-wal"}) {
+    std::error_code ignored;
+    const auto size = std::filesystem::file_size(inside_->path + end, ignored);
+    if (!ignored) sum += size;
+  }
+  return sum;
+}
+
 Result<StoreCounts> Store::counts() {
   auto reader = inside_->reader();
   if (!reader) return reader.error();
@@ -296,23 +304,18 @@ Result<StoreCounts> Store::counts() {
   auto status = rows(
       *reader.value(),
       "SELECT (SELECT count(*) FROM verdicts),(SELECT coalesce(max(sequence),0) FROM verdicts),"
-      "(SELECT coalesce(sum(bytes),0) FROM verdicts),(SELECT count(*) FROM alerts),"
+      "(SELECT count(*) FROM alerts),"
       "(SELECT coalesce(max(sequence),0) FROM alerts),(SELECT count(*) FROM feedback)",
       [](Statement&) {},
       [&](const Statement& row) {
         counts.verdicts = whole(row.integer(0));
         counts.last_verdict = whole(row.integer(1));
-        counts.json_bytes = whole(row.integer(2));
-        counts.alerts = whole(row.integer(3));
-        counts.last_alert = whole(row.integer(4));
-        counts.feedback = whole(row.integer(5));
+        counts.alerts = whole(row.integer(2));
+        counts.last_alert = whole(row.integer(3));
+        counts.feedback = whole(row.integer(4));
       });
   if (!status) return status.error();
-  for (const char* end : {"", "-wal"}) {
-    std::error_code ignored;
-    const auto size = std::filesystem::file_size(inside_->path + end, ignored);
-    if (!ignored) counts.file_bytes += size;
-  }
+  counts.file_bytes = file_bytes();
   return counts;
 }
 

@@ -55,6 +55,21 @@ Result<uint64_t> in_pieces(std::mutex& writing, Connection& writer, const std::s
 
 }  // namespace
 
+reflex::Status Store::keep_sinks(const std::vector<std::string>& configured) {
+  const std::lock_guard lock(inside_->writing);
+  Connection& writer = *inside_->writer;
+  std::string marks;
+  for (size_t i = 0; i < configured.size(); ++i) marks += i == 0 ? "?" : ",?";
+  auto forget = writer.prepare(fmt::format("DELETE FROM sinks WHERE name NOT IN ({})", marks));
+  if (!forget) return forget.error();
+  int position = 1;
+  for (const std::string& name : configured) forget.value().bind(position++, name);
+  if (forget.value().step() == Statement::Step::kFailed) {
+    return writer.failure("cannot be written");
+  }
+  return ok_status();
+}
+
 Result<RetentionReport> Store::apply(const Retention& retention) {
   RetentionReport report;
   Connection& writer = *inside_->writer;

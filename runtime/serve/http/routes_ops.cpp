@@ -115,10 +115,8 @@ HttpReply status_reply(Api& api) {
       status.last_reload == nullptr ? Json() : reload_json(*status.last_reload, ignored);
   if (auto counts = api.store().counts()) {
     const StoreCounts& c = counts.value();
-    out["verdicts"] = {{"stored", c.verdicts},
-                       {"newest", c.last_verdict},
-                       {"json_bytes", c.json_bytes},
-                       {"file_bytes", c.file_bytes}};
+    out["verdicts"] = {
+        {"stored", c.verdicts}, {"newest", c.last_verdict}, {"file_bytes", c.file_bytes}};
   }
   out["now"] = instant(wall_now_ns());
   return reply_json(out);
@@ -147,7 +145,7 @@ HttpReply metrics_reply(Api& api) {
   input.followers = api.streams().followers();
   input.version = api.config().version;
   input.commit = api.config().commit;
-  if (auto counts = api.store().counts()) input.store_file_bytes = counts.value().file_bytes;
+  input.store_file_bytes = api.store().file_bytes();
   // A daemon that is busy replaying gives the page without them.
   (void)api.port().ask(
       [&](engine::Engine& engine, const abi::CompiledPack& pack) {

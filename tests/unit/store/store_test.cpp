@@ -268,6 +268,22 @@ TEST(Store, RetentionKeepsWhatASinkStillOwes) {
   EXPECT_EQ(left[0].revision, 4u) << "the oldest go";
 }
 
+TEST(Store, ASinkThatIsGoneHoldsNothingBack) {
+  const StoreFolder folder;
+  auto store = open(folder);
+  put(*store, {verdict("i1", 1), verdict("i1", 2)});
+  WriteBatch cursor;
+  cursor.cursors = {{"old", 0, 0, 0}, {"file", 2, 0, 7}};
+  ASSERT_TRUE(store->write(cursor).ok());
+  EXPECT_EQ(store->apply({.before_ns = INT64_MAX}).value().held_back, 2u);
+  ASSERT_TRUE(store->keep_sinks({"file"}).ok());
+  EXPECT_FALSE(store->cursor("old").value());
+  EXPECT_EQ(store->cursor("file").value()->file_bytes, 7u);
+  EXPECT_EQ(store->apply({.before_ns = INT64_MAX}).value().verdicts, 2u);
+  ASSERT_TRUE(store->keep_sinks({}).ok());
+  EXPECT_FALSE(store->cursor("file").value());
+}
+
 TEST(Store, OneWritesWhileOthersRead) {
   const StoreFolder folder;
   auto store = open(folder);
