@@ -90,12 +90,12 @@ void EvidenceLog::save(StateWriter& writer) const {
     const Group* group;
   };
   std::vector<Place> order;
-  for (const auto& [key, by_value] : by_key_) {
-    const bool named = abi::is_named_key(key);
-    for (const auto& [value, group] : by_value) {
+  for (const Key& key : keys_) {
+    const bool named = abi::is_named_key(key.name);
+    for (const auto& [value, group] : key.by_value) {
       const auto name =
           named ? pack_->symbols->name(static_cast<SymbolId>(value)) : std::string_view();
-      order.push_back({key, name, named ? 0 : value, &group});
+      order.push_back({key.name, name, named ? 0 : value, &group});
     }
   }
   std::sort(order.begin(), order.end(), [](const Place& a, const Place& b) {
@@ -125,7 +125,9 @@ void EvidenceLog::load(StateReader& reader, abi::LoadNames& names, int64_t now_n
     if (names.is_reset(series.signal) && open) series.episodes.back().end_ns = now_ns;
     const auto& keys = pack_->entity_kinds[series.entity.kind].keys;
     if (keys.empty()) return reader.fail();
-    by_key_[keys.front()][series.entity.values[0]].series.push_back(std::move(series));
+    Group& group = keys_[key_of_kind_[series.entity.kind]].by_value[series.entity.values[0]];
+    group.signals.push_back(series.signal);
+    group.series.push_back(std::move(series));
     ++series_count_;
   }
   reader.leave();

@@ -35,7 +35,7 @@ class Run {
         reorder_(std::make_unique<stream::Reorder>(pack_, reorder_options(), locked_sink())),
         rejects_(own_counters_, locked_sink()),
         started_(std::chrono::steady_clock::now()) {
-    engine_.coverage().rename_exceptions(names_);
+    engine_->coverage().rename_exceptions(names_);
   }
 
   Status open_all();
