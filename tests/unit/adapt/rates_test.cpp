@@ -64,23 +64,23 @@ void save_all(StateWriter& w, const Fleet& fleet) {
 }
 
 TEST(BenignRates, ASavedStateGoesOnAsIfNothingHadHappened) {
-  Fleet straight(12);
-  straight.habit(1, 12, 4, 0, 5, 1);
+  Fleet straight(80);
+  straight.habit(1, 80, 2, 0, 12, 6);
   StateWriter writer(*straight.pack->symbols);
   save_all(writer, straight);
   const std::string state = writer.take();
   Fleet after(0);
-  for (SymbolId n = 1; n <= 12; ++n) after.pack->symbols->intern("x" + std::to_string(n));
+  for (SymbolId n = 1; n <= 80; ++n) after.pack->symbols->intern("x" + std::to_string(n));
   StateReader reader(state, *after.pack->symbols);
   abi::LoadNames names;
   ASSERT_TRUE(names.load(reader, *after.pack));
   after.rates->load(reader, names, [](SymbolId) { return abi::ClassId{1}; });
   ASSERT_FALSE(reader.failed());
-  straight.habit(1, 12, 9, 5, 9, 2);  // twice as much: the class moves as a whole
-  after.habit(1, 12, 9, 5, 9, 2);
+  straight.habit(1, 80, 10, 12, 14, 7);  // five times as much: the class moves as a whole
+  after.habit(1, 80, 10, 12, 14, 7);
   ASSERT_FALSE(straight.rates->shifts().empty());
   EXPECT_EQ(after.rates->shifts().size(), straight.rates->shifts().size());
-  for (SymbolId n = 1; n <= 12; ++n) {
+  for (SymbolId n = 1; n <= 80; ++n) {
     const abi::BenignRate a = straight.rates->benign(0, n);
     const abi::BenignRate b = after.rates->benign(0, n);
     EXPECT_EQ(a.firings_per_hour, b.firings_per_hour);
