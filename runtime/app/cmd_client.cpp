@@ -75,23 +75,18 @@ class Client {
       fmt::print(stderr, "{}\n", one.dump());
       return;
     }
-    fmt::print(stderr, "{}:{}: {} {}: {}\n", one.value("file", std::string("?")),
-               one.value("line", 0), one.value("severity", std::string("error")),
-               one.value("code", one.value("id", std::string())),
-               one.value("message", std::string()));
+    const Json start = one.value("range", Json::object()).value("start", Json::object());
+    fmt::print(stderr, "{}:{}:{}: {}: {} [{}]\n", one.value("file", std::string("?")),
+               start.value("line", 0), start.value("col", 0),
+               one.value("severity", std::string("error")), one.value("message", std::string()),
+               one.value("id", std::string()));
   }
   const ClientFlags& flags_;
   const CommonFlags& common_;
 };
 
-std::string reload_text(const Json& json) {
-  const std::string set = json.value("set_sha256", std::string()).substr(0, 12);
-  if (json.value("unchanged", false)) return fmt::format("unchanged: set {}\n", set);
-  std::string out = fmt::format(
-      "set {} is in force; compiled in {:.1f} ms, restored in {:.1f} ms, "
-      "the stream paused {:.0f} us\n",
-      set, json.value("compile_ms", 0.0), json.value("restore_ms", 0.0),
-      json.value("pause_us", 0.0));
+std::string plan_text(const Json& json) {
+  std::string out;
   size_t kept = 0;
   for (const auto& row : json.value("plan", Json::array())) {
     const std::string why = row["why"].is_string() ? row["why"].get<std::string>() : "";
@@ -105,6 +100,22 @@ std::string reload_text(const Json& json) {
   }
   if (kept > 0) out += fmt::format("  kept     {} more\n", kept);
   return out;
+}
+
+std::string shadow_text(const Json& json) {
+  return fmt::format("set {} runs beside the live one; `reflex shadow` shows what it says\n{}",
+                     json.value("set_sha256", std::string()).substr(0, 12), plan_text(json));
+}
+
+std::string reload_text(const Json& json) {
+  const std::string set = json.value("set_sha256", std::string()).substr(0, 12);
+  if (json.value("unchanged", false)) return fmt::format("unchanged: set {}\n", set);
+  std::string out = fmt::format(
+      "set {} is in force; compiled in {:.1f} ms, restored in {:.1f} ms, "
+      "the stream paused {:.0f} us\n",
+      set, json.value("compile_ms", 0.0), json.value("restore_ms", 0.0),
+      json.value("pause_us", 0.0));
+  return out + plan_text(json);
 }
 
 std::string plain(const Json& json) { return json.dump(2) + "\n"; }
@@ -143,7 +154,7 @@ Command add_client(CLI::App& app, const CommonFlags& common) {
       std::error_code none;
       body["paths"].push_back(std::filesystem::absolute(path, none).lexically_normal().string());
     }
-    return client.ask("POST", "/api/v1/shadow", body.dump(), reload_text);
+    return client.ask("POST", "/api/v1/shadow", body.dump(), shadow_text);
   };
 }
 
