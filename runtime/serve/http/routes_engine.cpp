@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runtime/attribution/past.h"
 #include "runtime/engine/engine.h"
 #include "runtime/serve/http/api.h"
 #include "runtime/serve/http/engine_words.h"
@@ -123,10 +124,14 @@ Json node_json(engine::Engine& engine, const abi::CompiledPack& pack, SymbolId n
   }
   const auto hw_class = topology.hw_class(node, now_ns);
   const int64_t repaired_ns = topology.last_repair_ns(node, now_ns);
-  const adapt::Hazard hazard = engine.adaptation().history().hazard(node, repaired_ns, now_ns);
+  // By the default law: a model's may differ, and verdicts hold it to the mean of the job.
+  const abi::HistoryLaw law;
+  const abi::Past past =
+      engine.adaptation().history().past(node, repaired_ns, now_ns).value_or(abi::Past{});
   Json causes = Json::array();
-  for (const auto& [cause, factor] : hazard.causes) {
-    causes.push_back({{"fault", pack.causes[cause].name}, {"factor", factor}});
+  for (const auto& own : past.causes) {
+    causes.push_back({{"fault", pack.causes[own.cause].name},
+                      {"factor", attribution::hazard(past, law, own)}});
   }
   return Json{{"node", name(node)},
               {"class", pack.classes[hw_class].name},
@@ -136,8 +141,8 @@ Json node_json(engine::Engine& engine, const abi::CompiledPack& pack, SymbolId n
               {"in_maintenance", topology.in_maintenance(node, now_ns)},
               {"last_repair", instant(repaired_ns)},
               {"hazard",
-               {{"factor", hazard.factor},
-                {"origin", hazard.origin.empty() ? Json() : Json(hazard.origin)},
+               {{"factor", attribution::hazard(past, law)},
+                {"origin", past.origin.empty() ? Json() : Json(past.origin)},
                 {"causes", causes}}}};
 }
 
