@@ -65,7 +65,7 @@ void NodeHistory::load(StateReader& reader, const abi::LoadNames& names,
     if (hw_class >= class_nodes_.size()) return reader.fail();
     see_node(id, static_cast<abi::ClassId>(hw_class));
     Node& node = nodes_[id];
-    for (size_t entries = reader.count(20); entries > 0 && !reader.failed(); --entries) {
+    for (size_t entries = reader.count(12); entries > 0 && !reader.failed(); --entries) {
       node.entries.push_back(load_entry(reader, names));
     }
   }
