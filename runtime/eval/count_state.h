@@ -53,6 +53,10 @@ class CountStates {
   [[nodiscard]] Place ring_place(uint32_t number) const { return rings_[number].place; }
   void set_count_only(bool on) { refs_on_ = !on; }
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);
+  /// How many times the form keeps; 0: all that the window holds.
+  [[nodiscard]] uint32_t kept_times(const Entry& entry) const {
+    return entry.ring ? rings_[entry.number].k : 0;
+  }
   [[nodiscard]] bool has_state(const Entry& entry, EntityIndex entity) const;
   /// Both forms write the same: a threshold may turn one into the other.
   void save(const Entry& entry, EntityIndex entity, PlanWriter& plan) const;

@@ -294,11 +294,11 @@ class Loader {
     PlanReader plan(pack_, saved.body, in_.symbols());
     plan.at_ns = engine_.at_ns;
     plan.changed = origin.changed;
-    if (engine_.program.global_signal(signal)) {
-      engine_.shards.back()->load_plan(signal, plan);
-    } else {
-      load_in_node_shards(signal, saved.body, plan);
+    if (!load_plan(signal, saved.body, plan)) {
+      if (plan.in.failed()) in_.fail();
+      return;
     }
+    if (plan.too_little) incomplete_for(signal, pack_.signals[signal].count.window_ns);
     uint64_t number = 0;
     while (!plan.in.failed() && plan.entity(entities.size(), number)) {
       engine_.shard_of(signal, entities[number]).load(signal, entities[number], plan);
@@ -306,14 +306,26 @@ class Loader {
     if (plan.in.failed() || !plan.in.at_end()) in_.fail();
   }
 
-  /// What is not of one key, every node shard has.
-  void load_in_node_shards(abi::SignalId signal, std::string_view body, PlanReader& plan) {
-    const size_t shards = engine_.shards.size();
-    for (size_t i = 1; i + 1 < shards; ++i) {
-      PlanReader again(pack_, body, in_.symbols());
-      engine_.shards[i]->load_plan(signal, again);
+  /// Marks firings of a signal until a window has passed.
+  void incomplete_for(abi::SignalId signal, int64_t window_ns) {
+    const int64_t at_ns = std::max<int64_t>(engine_.at_ns, 0);
+    const int64_t until_ns = at_ns > INT64_MAX - window_ns ? INT64_MAX : at_ns + window_ns;
+    for (auto& shard : engine_.shards) {
+      int64_t& own = shard->core().incomplete_until_ns[signal];
+      own = std::max(own, until_ns);
     }
-    engine_.shards.front()->load_plan(signal, plan);
+  }
+
+  /// What is not of one key; every node shard has it. False: of another form, nothing to load.
+  bool load_plan(abi::SignalId signal, std::string_view body, PlanReader& plan) {
+    if (engine_.program.global_signal(signal)) {
+      return engine_.shards.back()->load_plan(signal, plan);
+    }
+    for (size_t i = 1; i + 1 < engine_.shards.size(); ++i) {
+      PlanReader again(pack_, body, in_.symbols());
+      if (!engine_.shards[i]->load_plan(signal, again)) return false;
+    }
+    return engine_.shards.front()->load_plan(signal, plan);
   }
 
   void load_features() {

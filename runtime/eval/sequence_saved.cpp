@@ -38,18 +38,18 @@ void SequenceStates::save_plan(abi::SignalId signal, PlanWriter& plan) const {
   deferred_.save_shared(signal, plan);
 }
 
-void SequenceStates::load_plan(abi::SignalId signal, PlanReader& plan) {
+bool SequenceStates::load_plan(abi::SignalId signal, PlanReader& plan) {
   const abi::SequencePlan& sequence = core_.pack.signals[signal].sequence;
   StateReader& in = plan.in;
   // The form depends on what the shape says, and on whether near misses are wanted.
-  if (in.u64() != static_cast<uint64_t>(plans_[signal].form)) return in.fail();
-  if (plans_[signal].form != Form::kGeneral) return;
+  if (in.u64() != static_cast<uint64_t>(plans_[signal].form)) return false;
+  if (plans_[signal].form != Form::kGeneral) return true;
   plan.captures.resize(in.count());
   for (PlanReader::Capture& capture : plan.captures) {
     const uint64_t step = in.bounded(sequence.steps.size() - 1);
     const std::string_view name = in.text();
     capture.form = static_cast<ValueForm>(in.bounded(kValueFormLast));
-    if (in.failed()) return;
+    if (in.failed()) return false;
     for (const abi::Capture& c : sequence.steps[step].captures) {
       const auto& field = core_.pack.kinds[sequence.steps[step].kind].fields[c.slot];
       if (field.name != name || form_of(field.type) != capture.form) continue;
@@ -58,6 +58,7 @@ void SequenceStates::load_plan(abi::SignalId signal, PlanReader& plan) {
     }
   }
   deferred_.load_shared(signal, plan);
+  return true;
 }
 
 bool SequenceStates::has_state(abi::SignalId signal, EntityIndex entity) const {
@@ -98,13 +99,12 @@ void SequenceStates::save_pair(abi::SignalId signal, EntityIndex entity, const P
   plan.out.u64(static_cast<uint64_t>(end - begin));
   std::vector<abi::EventRef> refs;  // of what still runs
   for (auto t = begin; t != end; ++t) {
-    plan.out.i64(t->deadline_ns - own.absent_ns);
+    plan.out.i64(armed_at(*t));
     plan.out.u64(t->tag);
   }
   for (size_t i = 0; i < ring.refs.size(); ++i) {
     const int64_t ts_ns = ring.refs[i].ts_ns;
-    const bool runs = std::any_of(
-        begin, end, [&](const Timer& t) { return t.deadline_ns - own.absent_ns == ts_ns; });
+    const bool runs = std::any_of(begin, end, [&](const Timer& t) { return armed_at(t) == ts_ns; });
     // on_timer() takes the last one of a time.
     const bool later =
         std::any_of(ring.refs.begin() + static_cast<std::ptrdiff_t>(i) + 1, ring.refs.end(),
@@ -129,6 +129,7 @@ void SequenceStates::load_pair(abi::SignalId signal, EntityIndex entity, PlanRea
     // Another duration may be over already: nothing fires before the time of the state.
     const int64_t deadline_ns = std::max(
         armed_ns > INT64_MAX - own.absent_ns ? INT64_MAX : armed_ns + own.absent_ns, plan.at_ns);
+    if (deadline_ns - own.absent_ns != armed_ns) overdue_[{signal, entity, tag}] = armed_ns;
     loaded_.push_back({deadline_ns, tag, signal, entity, TimerUse::kAbsentPair});
     ++*word;
   }

@@ -344,7 +344,7 @@ void SequenceStates::on_timer(const Timer& timer) {
       return;
     }
     Partial partial;
-    partial.first_ns = timer.deadline_ns - plan.absent_ns;
+    partial.first_ns = armed_at(timer);
     for (const abi::EventRef& ref : refs_[plan.states].at(timer.entity).refs) {
       if (ref.ts_ns == partial.first_ns) partial.refs = {ref};
     }

@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "runtime/eval/deferred_unless.h"
@@ -83,7 +85,8 @@ class SequenceStates {
   [[nodiscard]] PairTimers pair_timers() const;
   /// What is not of one key: which fields are captured, shared `unless` events.
   void save_plan(abi::SignalId signal, PlanWriter& plan) const;
-  void load_plan(abi::SignalId signal, PlanReader& plan);
+  /// False when the state is of another form than this engine keeps (near misses on or off).
+  [[nodiscard]] bool load_plan(abi::SignalId signal, PlanReader& plan);
   [[nodiscard]] bool has_state(abi::SignalId signal, EntityIndex entity) const;
   void save(abi::SignalId signal, EntityIndex entity, const PairTimers& timers,
             PlanWriter& plan) const;
@@ -136,6 +139,14 @@ class SequenceStates {
   void load_pair(abi::SignalId signal, EntityIndex entity, PlanReader& plan);
   void save_partial(const abi::SequencePlan& sequence, const Partial& partial, uint64_t rank,
                     PlanWriter& plan) const;
+  /// When the event of an absent pair's timer came.
+  [[nodiscard]] int64_t armed_at(const Timer& timer) const {
+    if (!overdue_.empty()) [[unlikely]] {
+      const auto overdue = overdue_.find({timer.plan, timer.entity, timer.tag});
+      if (overdue != overdue_.end()) return overdue->second;
+    }
+    return timer.deadline_ns - plans_[timer.plan].absent_ns;
+  }
   Partial load_partial(const abi::SequencePlan& sequence, uint64_t& rank, PlanReader& plan);
   void load_general(abi::SignalId signal, EntityIndex entity, PlanReader& plan);
   [[nodiscard]] Form choose(const abi::SignalPlan& signal) const;
@@ -174,6 +185,8 @@ class SequenceStates {
   std::vector<PagedObjects<State>> states_;
   std::vector<PagedObjects<RefRing>> refs_;
   std::vector<Timer> loaded_;  // of absent pairs, until start_timers()
+  /// Onsets of absent pairs that a shorter duration made overdue: (signal, entity, tag).
+  std::map<std::tuple<abi::SignalId, EntityIndex, uint64_t>, int64_t> overdue_;
 };
 
 }  // namespace reflex::eval

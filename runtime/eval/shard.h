@@ -49,7 +49,8 @@ class Shard {
   using Saving = SequenceStates::PairTimers;
   [[nodiscard]] Saving begin_save() const { return sequences_.pair_timers(); }
   void save_plan(abi::SignalId signal, PlanWriter& plan) const;
-  void load_plan(abi::SignalId signal, PlanReader& plan);
+  /// False: what follows is not for this engine, see SequenceStates::load_plan.
+  [[nodiscard]] bool load_plan(abi::SignalId signal, PlanReader& plan);
   [[nodiscard]] bool has_state(abi::SignalId signal, EntityIndex entity) const;
   void save(abi::SignalId signal, EntityIndex entity, const Saving& saving, PlanWriter& plan) const;
   void load(abi::SignalId signal, EntityIndex entity, PlanReader& plan);

@@ -13,15 +13,19 @@ void Shard::forget(abi::EntityKindId kind, EntityIndex entity, uint64_t order) {
 }
 
 void Shard::save_plan(abi::SignalId signal, PlanWriter& plan) const {
-  if (program_.pack().signals[signal].shape == abi::SignalShape::kSequence) {
-    sequences_.save_plan(signal, plan);
-  }
+  const abi::SignalShape shape = program_.pack().signals[signal].shape;
+  if (shape == abi::SignalShape::kSequence) sequences_.save_plan(signal, plan);
+  if (shape == abi::SignalShape::kCount) plan.out.u64(counts_.kept_times(count_entries_[signal]));
 }
 
-void Shard::load_plan(abi::SignalId signal, PlanReader& plan) {
-  if (program_.pack().signals[signal].shape == abi::SignalShape::kSequence) {
-    sequences_.load_plan(signal, plan);
-  }
+bool Shard::load_plan(abi::SignalId signal, PlanReader& plan) {
+  const abi::SignalShape shape = program_.pack().signals[signal].shape;
+  if (shape == abi::SignalShape::kSequence) return sequences_.load_plan(signal, plan);
+  if (shape != abi::SignalShape::kCount) return true;
+  const uint64_t before = plan.in.u64();
+  const uint64_t now = counts_.kept_times(count_entries_[signal]);
+  plan.too_little = before != 0 && (now == 0 || now > before);
+  return true;
 }
 
 bool Shard::has_state(abi::SignalId signal, EntityIndex entity) const {

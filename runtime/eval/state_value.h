@@ -53,8 +53,9 @@ class PlanReader {
       : in(bytes, symbols), pack_(&pack) {}
 
   StateReader in;
-  int64_t at_ns = 0;     // the time of the state: up to it everything has fired
-  bool changed = false;  // what was true then may not be true now: evaluate again at at_ns
+  int64_t at_ns = 0;        // the time of the state: up to it everything has fired
+  bool changed = false;     // what was true then may not be true now: evaluate again at at_ns
+  bool too_little = false;  // set by load_plan(): the old plan kept less than the new one needs
 
   /// False at the end. The number must be below `end`.
   bool entity(uint64_t end, uint64_t& number);

@@ -57,6 +57,9 @@ struct StateSize {
   uint64_t keys = 0;
   uint64_t state_bytes = 0;  // as the engine accounts for it
   uint64_t heap_bytes = 0;   // growth of the heap
+  uint64_t saved_bytes = 0;  // SignalEngine::save
+  double save_ms = 0;        // CPU
+  double load_ms = 0;
 };
 /// `key_count` nodes with 20 events each, spread over all kinds.
 Result<StateSize> measure_state(const std::shared_ptr<const abi::CompiledPack>& pack,

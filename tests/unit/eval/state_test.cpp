@@ -447,6 +447,20 @@ TEST(State, DamagedBytesAreRefusedOrHarmless) {
   EXPECT_GT(refused, 1000u);
 }
 
+TEST(State, OfAnotherFormIsLeftOut) {
+  Everything e;
+  e.load(many_events(300));
+  std::vector<abi::Firing> out;
+  auto engine = e.engine(1);
+  e.process(*engine, 0, 200, 0, out);
+  const std::string bytes = e.saved(*engine);
+  e.s.want_near_misses = true;  // pairs are kept as partial matches then
+  auto next = e.loaded(bytes, 2);
+  ASSERT_NE(next, nullptr);
+  e.process(*next, 200, 300, 0, out);
+  EXPECT_EQ(next->counters().keys, 36u);  // 12 nodes with 2 GPUs each
+}
+
 TEST(State, SketchesOfDistinctLiveOn) {
   SymbolTable symbols;
   DistinctWindow a;

@@ -168,6 +168,23 @@ TEST(StateLoad, a_count_goes_on_under_another_threshold) {
   EXPECT_EQ(after.told(), "start 180 (0)");  // of the event two counts before
 }
 
+TEST(StateLoad, a_higher_threshold_needs_more_than_was_kept) {
+  const Pair p("signal s on node { count gpu.xid >= 2 within 1h }",
+               "signal s on node { count gpu.xid >= 4 within 1h }");
+  Lane before(p.before->pack);
+  RecordFeed old(p.before->pack);
+  for (int i = 0; i < 3; ++i) old.add(i * kMin, "gpu.xid", {{"node", "n"}, {"code", int64_t{1}}});
+  before.feed(old, 3 * kMin);
+  Lane after(p.after->pack);
+  ASSERT_TRUE(after.load(before.save()));
+  RecordFeed more(p.after->pack, old.next_order());
+  for (const int64_t at : {4 * kMin, 5 * kMin}) {
+    more.add(at, "gpu.xid", {{"node", "n"}, {"code", int64_t{1}}});
+  }
+  after.feed(more, 5 * kMin);
+  EXPECT_EQ(after.told(), "start 300 (0) incomplete");  // the oldest of five was not kept
+}
+
 TEST(StateLoad, a_longer_window_is_flagged_until_it_is_full) {
   const Pair p("signal s on node { count gpu.xid >= 2 within 10m each }",
                "signal s on node { count gpu.xid >= 2 within 20m each }");
@@ -250,6 +267,14 @@ TEST(StateLoad, an_absence_keeps_its_start) {
   ASSERT_TRUE(after.load(before.save()));
   after.until(30 * kMin);
   EXPECT_EQ(after.told(), "start 900 (0)");
+  // Overdue: it fires at the time of the state, with its own onset and event.
+  const Pair sooner("signal s on node { a: gpu.xid then absent b: node.heartbeat for 20m }",
+                    "signal s on node { a: gpu.xid then absent b: node.heartbeat for 5m }");
+  Lane late(sooner.after->pack);
+  ASSERT_TRUE(late.load(before.save()));
+  late.until(30 * kMin);
+  EXPECT_EQ(late.told(), "start 600 (0)");
+  ASSERT_EQ(late.firings[0].events.size(), 1u);
 }
 
 TEST(StateLoad, fields_are_found_by_their_names) {
