@@ -131,7 +131,7 @@ void BenignRates::save(StateWriter& writer) const {
 }
 
 void BenignRates::load_cohorts(StateReader& reader, const abi::LoadNames& names) {
-  for (size_t left = reader.count(20); left > 0 && !reader.failed(); --left) {
+  for (size_t left = reader.count(12); left > 0 && !reader.failed(); --left) {
     const uint32_t hw_class = names.hw_class(reader);
     Cohort& cohort = cohorts_.emplace_back();
     // Of a class that is gone: no one finds it any more, its nodes are about to leave it.
@@ -223,7 +223,7 @@ void BenignRates::load(StateReader& reader, const abi::LoadNames& names,
   }
   load_cohorts(reader, names);
   std::vector<SymbolId> order;
-  for (size_t left = reader.count(10); left > 0 && !reader.failed(); --left) {
+  for (size_t left = reader.count(7); left > 0 && !reader.failed(); --left) {
     order.push_back(load_node(reader, names));
   }
   load_waiting(reader, names);

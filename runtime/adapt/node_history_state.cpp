@@ -57,7 +57,7 @@ void NodeHistory::load(StateReader& reader, const abi::LoadNames& names) {
   for (size_t left = reader.count(2); left > 0 && !reader.failed(); --left) {
     const SymbolId id = reader.symbol();
     Entries& entries = nodes_[id];
-    for (size_t count = reader.count(19); count > 0 && !reader.failed(); --count) {
+    for (size_t count = reader.count(12); count > 0 && !reader.failed(); --count) {
       entries.push_back(load_entry(reader, names));
     }
   }

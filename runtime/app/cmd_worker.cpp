@@ -133,7 +133,8 @@ Command add_worker(CLI::App& app, const CommonFlags& common) {
   route->add_option("--log", flags->input.logs, "NODE=FILE: raw log text of one node");
   route->add_option("--year", flags->input.year, "year of log stamps without one");
   route->add_option("--tz", flags->input.tz, "zone of log stamps without one, like +01:00");
-  auto* signals = sub->add_subcommand("signals", "evaluate the signals of the nodes of a partition");
+  auto* signals =
+      sub->add_subcommand("signals", "evaluate the signals of the nodes of a partition");
   add_role_options(*signals, *flags);
   signals->add_option("--partition", flags->partition, "0 .. partitions - 1")->required();
   auto* attribute = sub->add_subcommand("attribute", "weigh the incidents of a share of the jobs");

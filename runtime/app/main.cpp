@@ -54,8 +54,8 @@ int run(int argc, char** argv) {
   std::vector<Command> commands;
   for (const auto add :
        {add_check, add_fmt, add_test, add_diff, add_lsp, add_run, add_explain, add_help_id,
-        add_worker, add_schema, add_new, add_completion, add_anonymize, add_learn, add_backtest, add_feedback,
-        add_serve, add_config, add_client}) {
+        add_worker, add_schema, add_new, add_completion, add_anonymize, add_learn, add_backtest,
+        add_feedback, add_serve, add_config, add_client}) {
     commands.push_back(add(app, common));
   }
   std::vector<std::string> arguments;  // from the last to the first, as CLI11 wants them

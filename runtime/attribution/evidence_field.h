@@ -49,6 +49,13 @@ inline bool in_window(const Span& s, const abi::EdgePlan& e, int64_t t_ns) {
   return s.onset_ns <= t_ns + e.lag_hi_ns && s.last_ns >= t_ns + e.lag_lo_ns;
 }
 
+/// The last time at which a hypothesis may have begun for the span to be in its window. A condition
+/// that still holds has no end: INT64_MAX stays what it is.
+inline int64_t latest_onset(const Span& s, const abi::EdgePlan& e) {
+  const bool endless = e.lag_lo_ns < 0 && s.last_ns > INT64_MAX + e.lag_lo_ns;
+  return endless ? INT64_MAX : s.last_ns - e.lag_lo_ns;
+}
+
 class EvidenceField {
  public:
   struct Row {

@@ -292,7 +292,7 @@ void Scorer::add_line(const Candidate& c, const Term& term, uint32_t at, int64_t
                              : entity_matches(c, term, s);
     if (!reached) continue;
     const Weight w = fired(term, s);
-    scratch_pieces_.push_back({s.onset_ns - e.lag_hi_ns, s.last_ns - e.lag_lo_ns, w.ratio, w.nats});
+    scratch_pieces_.push_back({s.onset_ns - e.lag_hi_ns, latest_onset(s, e), w.ratio, w.nats});
   }
   line.last = static_cast<uint32_t>(scratch_pieces_.size());
   if (field_.observed(e.to, row)) {

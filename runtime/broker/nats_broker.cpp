@@ -89,9 +89,10 @@ class NatsBroker : public Broker {
                  std::string_view bytes) override {
     const int64_t payload_max = natsConnection_GetMaxPayload(connection_.get());
     if (payload_max > 0 && bytes.size() > static_cast<uint64_t>(payload_max)) {
-      return Error{fmt::format("nats: a message of {} bytes is larger than the server's max_payload "
-                               "of {}: raise it in the server's configuration",
-                               bytes.size(), payload_max)};
+      return Error{
+          fmt::format("nats: a message of {} bytes is larger than the server's max_payload "
+                      "of {}: raise it in the server's configuration",
+                      bytes.size(), payload_max)};
     }
     jsPubOptions options;
     jsPubOptions_Init(&options);
@@ -154,8 +155,7 @@ Result<std::unique_ptr<Broker>> connect_nats(const NatsOptions& options) {
   jsCtx* raw_context = nullptr;
   status = natsConnection_JetStream(&raw_context, raw_connection, &js_options);
   if (status != NATS_OK) return error_of("JetStream (is the server started with -js?)", status);
-  auto broker =
-      std::make_unique<NatsBroker>(options, std::move(connection), Context(raw_context));
+  auto broker = std::make_unique<NatsBroker>(options, std::move(connection), Context(raw_context));
   if (auto made = broker->make_stream(); !made.ok()) return made.error();
   return std::unique_ptr<Broker>(std::move(broker));
 }

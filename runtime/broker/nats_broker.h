@@ -16,7 +16,7 @@ namespace reflex::broker {
 
 struct NatsOptions {
   std::string url = "nats://127.0.0.1:4222";
-  std::string credentials;         // file of a user's JWT and key; empty: none
+  std::string credentials;  // file of a user's JWT and key; empty: none
   std::string stream = "REFLEX";
   std::string subjects = "reflex.>";
   std::chrono::hours keep{72};

@@ -39,7 +39,8 @@ void AttributionWorker::push(SignalBatch&& batch) {
   }
   const size_t first = partition.pending.size();
   for (abi::Record* record : batch.records) {
-    engine_->mark_log_source(record->source);  // coverage is told by seen_kinds, not by what comes here
+    engine_->mark_log_source(
+        record->source);  // coverage is told by seen_kinds, not by what comes here
     partition.pending.push_back({record, batch.slab, {}});
   }
   for (auto& [index, firing] : batch.event_firings) {
@@ -64,7 +65,8 @@ int64_t AttributionWorker::least_watermark() const {
   return least;
 }
 
-/// Moves what is complete into one order. Copies of one event, of several partitions, share a place.
+/// Moves what is complete into one order. Copies of one event, of several partitions, share a
+/// place.
 void AttributionWorker::merge(int64_t up_to_ns) {
   const auto head = [&](Partition& p) -> Pending* {
     if (p.pending.empty() || p.pending.front().record->ts_ns > up_to_ns) return nullptr;

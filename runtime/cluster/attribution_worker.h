@@ -2,12 +2,11 @@
 //
 // Contract: SignalBatches of a partition come in the order of their numbers (repeated ones are
 // ignored), those of several partitions in any order; what is decided depends on neither: records
-// merge in the total order of stream::RecordOrder, up to the least watermark of all partitions. Same
-// verdicts, byte for byte, as one process that reads the same events (within lateness, and as long
-// as no `limits` of the packs are reached: they hold for each worker).
-// Every attribution worker follows all firings (benign rates, thresholds, node history); only
-// weighing is spread. At whole hours `limits` gets the thresholds in force; worker 0 publishes them.
-// Threads: one.
+// merge in the total order of stream::RecordOrder, up to the least watermark of all partitions.
+// Same verdicts, byte for byte, as one process that reads the same events (within lateness, and as
+// long as no `limits` of the packs are reached: they hold for each worker). Every attribution
+// worker follows all firings (benign rates, thresholds, node history); only weighing is spread. At
+// whole hours `limits` gets the thresholds in force; worker 0 publishes them. Threads: one.
 #pragma once
 
 #include <deque>
@@ -76,7 +75,7 @@ class AttributionWorker {
   stream::RecordOrder order_;
   std::vector<Partition> partitions_;
   std::unique_ptr<engine::Engine> engine_;
-  RemoteSignals* signals_ = nullptr;  // of the engine
+  RemoteSignals* signals_ = nullptr;                  // of the engine
   std::vector<const abi::Record*> ready_;             // of this call, in total order
   std::vector<std::shared_ptr<stream::Slab>> alive_;  // of ready_
   std::vector<Late> late_;

@@ -27,8 +27,8 @@ void read_samples(StateReader& in, std::vector<engine::FeatureSample>& samples,
     s.feature = static_cast<abi::FeatureId>(
         in.bounded(pack.features.empty() ? 0 : pack.features.size() - 1));
     s.node = in.symbol();
-    s.hw_class = static_cast<abi::ClassId>(
-        in.bounded(pack.classes.empty() ? 0 : pack.classes.size() - 1));
+    s.hw_class =
+        static_cast<abi::ClassId>(in.bounded(pack.classes.empty() ? 0 : pack.classes.size() - 1));
     s.x = in.f64();
   }
 }
@@ -60,9 +60,10 @@ Status MessageCodec::enter(StateReader& in, std::string_view what) const {
   const std::string_view sha = in.text();
   if (in.failed()) return damaged(what);
   if (sha == pack_->set_sha256) return ok_status();
-  return Error{fmt::format("{}: made by pack set {}, this worker has {}: start all workers with the "
-                           "same packs",
-                           what, sha.substr(0, 12), pack_->set_sha256.substr(0, 12))};
+  return Error{
+      fmt::format("{}: made by pack set {}, this worker has {}: start all workers with the "
+                  "same packs",
+                  what, sha.substr(0, 12), pack_->set_sha256.substr(0, 12))};
 }
 
 std::string MessageCodec::encode(const EventBatch& batch) const {

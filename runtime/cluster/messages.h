@@ -37,11 +37,11 @@ struct EventBatch {
     bool is_log = false;
     SymbolId node = kNoSymbol;  // whose log it is
   };
-  std::vector<Declared> declared;       // before their first event
-  std::vector<Progress> progress;       // of all partitions together
-  std::vector<SymbolId> finished;       // sources that have ended
-  int64_t tick_wall_ns = kNoTimeNs;     // live: the wall clock
-  int64_t end_ns = kNoTimeNs;           // batch: nothing comes any more; time of the last event
+  std::vector<Declared> declared;    // before their first event
+  std::vector<Progress> progress;    // of all partitions together
+  std::vector<SymbolId> finished;    // sources that have ended
+  int64_t tick_wall_ns = kNoTimeNs;  // live: the wall clock
+  int64_t end_ns = kNoTimeNs;        // batch: nothing comes any more; time of the last event
 };
 
 struct SignalBatch {
@@ -50,19 +50,19 @@ struct SignalBatch {
   /// All events up to it are in, and all timers before it. INT64_MIN: nothing is known.
   int64_t watermark_ns = INT64_MIN;
   std::shared_ptr<stream::Slab> slab = std::make_shared<stream::Slab>();
-  std::vector<abi::Record*> records;  // in total order
+  std::vector<abi::Record*> records;                            // in total order
   std::vector<std::pair<uint32_t, abi::Firing>> event_firings;  // index of the completing record
   std::vector<abi::Firing> timer_firings;
-  std::vector<abi::Record*> late;     // parallel to late_after_ns
+  std::vector<abi::Record*> late;  // parallel to late_after_ns
   std::vector<int64_t> late_after_ns;
   std::vector<std::pair<abi::KindId, int64_t>> seen_kinds;  // structured, first time
   std::vector<SymbolId> logged_nodes;
   std::vector<SymbolId> log_sources;
   /// The first whole hour that this worker will ask limits for; INT64_MAX: it has seen nothing.
   int64_t first_hour_ns = INT64_MAX;
-  int64_t hour_ns = kNoTimeNs;        // samples are of this hour; limits are waited for
+  int64_t hour_ns = kNoTimeNs;  // samples are of this hour; limits are waited for
   std::vector<engine::FeatureSample> samples;
-  int64_t end_ns = kNoTimeNs;         // this worker is done
+  int64_t end_ns = kNoTimeNs;  // this worker is done
 };
 
 struct LimitTable {

@@ -1,8 +1,8 @@
 // OutcomeExchange: final outcomes between attribution workers, which are spread by job.
 //
 // Threads: accept() from the broker's thread, the rest from the engine's. outcome() waits for the
-// worker that owns the job; after `patience` without an answer it asks `missing` again and again, so
-// that an operator sees who is waited for. stop() ends all waiting with an empty outcome.
+// worker that owns the job; after `patience` without an answer it asks `missing` again and again,
+// so that an operator sees who is waited for. stop() ends all waiting with an empty outcome.
 #pragma once
 
 #include <chrono>

@@ -36,9 +36,9 @@ class RecordCodec {
                  stream::Slab& slab) const;
 
   std::shared_ptr<const abi::CompiledPack> pack_;
-  std::vector<std::vector<Form>> slots_;              // [kind]
-  std::vector<std::array<bool, 3>> name_keys_;        // [entity kind]
-  std::vector<bool> name_parts_;                      // [signal] Firing::part stands for a name
+  std::vector<std::vector<Form>> slots_;        // [kind]
+  std::vector<std::array<bool, 3>> name_keys_;  // [entity kind]
+  std::vector<bool> name_parts_;                // [signal] Firing::part stands for a name
 };
 
 }  // namespace reflex::cluster

@@ -30,9 +30,9 @@ class Route {
  private:
   struct Kind {
     bool to_all = false;
-    bool by_kind = false;           // one partition for all of its records
-    uint32_t fixed = 0;             // by_kind, or when a record names no node
-    std::vector<unsigned> nodes;    // slots that name nodes; the kind's own node first
+    bool by_kind = false;         // one partition for all of its records
+    uint32_t fixed = 0;           // by_kind, or when a record names no node
+    std::vector<unsigned> nodes;  // slots that name nodes; the kind's own node first
   };
   std::shared_ptr<const abi::CompiledPack> pack_;
   uint32_t partitions_;

@@ -82,8 +82,8 @@ class Routing {
       log_options.base_ns = input->lines->modified_ns();
       if (!options_.year_given) log_options.year = year_of(log_options.base_ns);
       const SymbolId node = names_->node(context_.pack->symbols->intern(log.node));
-      input->log = std::make_unique<stream::LogDecoder>(context_.pack, node, input->source,
-                                                        log_options, stream::RejectSink{}, patterns);
+      input->log = std::make_unique<stream::LogDecoder>(
+          context_.pack, node, input->source, log_options, stream::RejectSink{}, patterns);
       declared.push_back({input->source, true, node});
       inputs_.push_back(std::move(input));
     }

@@ -3,7 +3,8 @@
 // Every partition hears how far each source is, whether or not it gets a record of it: else the
 // watermark of a partition without events would stand still. A stamp far ahead (a broken clock)
 // moves nobody before a second one of its source confirms it, as in stream::Reorder.
-// Records that go to several partitions are copied by the codec; a batch given to split() is used up.
+// Records that go to several partitions are copied by the codec; a batch given to split() is used
+// up.
 #pragma once
 
 #include <map>

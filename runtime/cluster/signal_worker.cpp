@@ -128,13 +128,12 @@ bool SignalWorker::stop_at_hour(int64_t ts_ns, const Give& give) {
   if (next_hour_ns_ == kNoTimeNs || ts_ns < next_hour_ns_) return false;
   evaluate(at_, next_hour_ns_);  // timers before it
   batch_.hour_ns = next_hour_ns_;
-  signals_->sample_features(sampled_, next_hour_ns_,
-                            [&](abi::FeatureId feature, const abi::EntityKey& entity,
-                                abi::ClassId hw_class, double x) {
-                              if (pack_->entity_kinds[entity.kind].keys.front() != "node") return;
-                              batch_.samples.push_back(
-                                  {feature, static_cast<SymbolId>(entity.values[0]), hw_class, x});
-                            });
+  signals_->sample_features(
+      sampled_, next_hour_ns_,
+      [&](abi::FeatureId feature, const abi::EntityKey& entity, abi::ClassId hw_class, double x) {
+        if (pack_->entity_kinds[entity.kind].keys.front() != "node") return;
+        batch_.samples.push_back({feature, static_cast<SymbolId>(entity.values[0]), hw_class, x});
+      });
   waits_for_ns_ = next_hour_ns_;
   give_out(next_hour_ns_ - 1, give);
   return true;

@@ -1,11 +1,11 @@
 // SignalWorker: the events of one partition -> the firings of the nodes that it owns.
 //
 // Contract: EventBatches come in the order of their numbers; a number that was seen is ignored.
-// advance() gives SignalBatches, numbered from 1, that depend on the events alone. At each whole hour
-// of event time the worker hands over samples of features and waits for the limits in force from
-// there on (only for packs with adaptive parameters): what is evaluated depends on all partitions.
-// The evaluation of signals that need more than a node's own events happens in AttributionWorker.
-// Threads: one.
+// advance() gives SignalBatches, numbered from 1, that depend on the events alone. At each whole
+// hour of event time the worker hands over samples of features and waits for the limits in force
+// from there on (only for packs with adaptive parameters): what is evaluated depends on all
+// partitions. The evaluation of signals that need more than a node's own events happens in
+// AttributionWorker. Threads: one.
 #pragma once
 
 #include <functional>
@@ -64,10 +64,10 @@ class SignalWorker {
   uint64_t number_ = 0;
 
   stream::Released released_;
-  size_t at_ = 0;        // of released_.records: evaluated before it
-  bool busy_ = false;    // released_ is being evaluated
-  bool fresh_ = false;   // something was pushed since the last release
-  SignalBatch batch_;    // being filled
+  size_t at_ = 0;       // of released_.records: evaluated before it
+  bool busy_ = false;   // released_ is being evaluated
+  bool fresh_ = false;  // something was pushed since the last release
+  SignalBatch batch_;   // being filled
   int64_t first_hour_ns_ = INT64_MAX;
   int64_t next_hour_ns_ = kNoTimeNs;
   int64_t waits_for_ns_ = kNoTimeNs;

@@ -95,7 +95,7 @@ void IncidentTracker::save(StateWriter& writer) const {
 void IncidentTracker::load(StateReader& reader, abi::LoadNames& names, int64_t now_ns) {
   log_.load(reader, names, now_ns);
   if (!reader.enter("incidents")) return;
-  for (size_t left = reader.count(18); left > 0 && !reader.failed(); --left) {
+  for (size_t left = reader.count(17); left > 0 && !reader.failed(); --left) {
     auto incident = load_open(reader, names);
     if (!incident) continue;
     for (const auto& view : incident->nodes) by_node_[view.node].push_back(incident.get());

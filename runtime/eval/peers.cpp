@@ -113,8 +113,7 @@ uint64_t Peers::scope_of(const abi::PeersQuery& plan, SymbolId node, int64_t now
   return label == kNoSymbol ? kNoSymbol : topology.label(node, label, now);
 }
 
-std::vector<double> Peers::keys_of(const Question& asked, SymbolId node,
-                                   EntityIndex entity) const {
+std::vector<double> Peers::keys_of(const Question& asked, SymbolId node, EntityIndex entity) const {
   std::vector<double> keys;
   keys.reserve(asked.plan->by.size());
   for (const abi::PeersKey& by : asked.plan->by) {
@@ -167,8 +166,11 @@ abi::Value Peers::query(const abi::EvalContext& context, const Site& site, uint3
   const int position = core_.program.node_position(site.kind);
   if (position < 0) return abi::Value::unknown();
   const auto node = static_cast<SymbolId>(context.entity[position]);
-  Question asked{&plan, scope_of(plan, node, context.now_ns), context.now_ns,
-                 bucket_of(context.now_ns, plan.bucket_ns), {}};
+  Question asked{&plan,
+                 scope_of(plan, node, context.now_ns),
+                 context.now_ns,
+                 bucket_of(context.now_ns, plan.bucket_ns),
+                 {}};
   if (asked.scope == 0) return abi::Value::unknown();
   const EntityIndex self = core_.project(site, core_.pack.features[plan.feature].entity_kind);
   asked.keys = keys_of(asked, node, self);
@@ -183,9 +185,8 @@ abi::Value Peers::statistic(const PerQuery& q, const Question& asked, EntityInde
   const abi::PeersQuery& plan = *asked.plan;
   size_t skip = sorted.size();
   double own = 0;
-  const bool has_own =
-      self != kNoEntity &&
-      closed_value(q.samples, self, asked.bucket, asked.bucket - kCarryBuckets, own);
+  const bool has_own = self != kNoEntity && closed_value(q.samples, self, asked.bucket,
+                                                         asked.bucket - kCarryBuckets, own);
   if (has_own) {
     const auto at = std::lower_bound(sorted.begin(), sorted.end(), own);
     if (at != sorted.end() && *at == own) skip = static_cast<size_t>(at - sorted.begin());
@@ -210,8 +211,7 @@ abi::Value Peers::statistic(const PerQuery& q, const Question& asked, EntityInde
     }
     case abi::PeersStat::kRank: {
       if (!has_own) return abi::Value::unknown();
-      const auto above =
-          sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), own);
+      const auto above = sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), own);
       return abi::Value::of(static_cast<double>(above + 1));
     }
     case abi::PeersStat::kCount:
@@ -362,7 +362,9 @@ void Peers::load(uint32_t query, const std::vector<EntityIndex>& entities, PlanR
     std::vector<double> keys;
     for (const abi::PeersKey& key : own.by) {
       const bool without = text.flag();
-      keys.push_back(without ? kWithout : is_symbol_key(key) ? static_cast<double>(text.symbol()) : text.f64());
+      keys.push_back(without              ? kWithout
+                     : is_symbol_key(key) ? static_cast<double>(text.symbol())
+                                          : text.f64());
     }
     Group group;
     if (!in.flag()) {

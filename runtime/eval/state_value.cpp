@@ -92,7 +92,10 @@ void PlanWriter::record(const abi::Record& record) {
 
 bool PlanReader::entity(uint64_t end, uint64_t& number) {
   const uint64_t step = in.u64();
-  if (step == 0 || in.failed()) return false;
+  if (step == 0 || in.failed()) {
+    next_ = 0;
+    return false;
+  }
   if (step > end - next_) {
     in.fail();
     return false;

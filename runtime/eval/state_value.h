@@ -32,12 +32,15 @@ class PlanWriter {
 
   StateWriter out;
 
-  /// Numbers of entities ascend; 0 ends them.
+  /// Numbers of entities ascend; 0 ends them, and another list may begin.
   void entity(uint64_t number) {
     out.u64(number + 1 - next_);
     next_ = number + 1;
   }
-  void end_entities() { out.u64(0); }
+  void end_entities() {
+    out.u64(0);
+    next_ = 0;
+  }
   /// kInteger, kSymbol or kReal: what fits into a capture.
   void value(ValueForm form, uint64_t bits);
   void refs(const std::vector<abi::EventRef>& refs);

@@ -36,7 +36,9 @@ Reorder::Impl::Impl(std::shared_ptr<const abi::CompiledPack> pack, const Reorder
       delay_ns_(std::min(kind_dedup_.longest_ns(), kRepeatsWindowNs)) {}
 
 void Reorder::Impl::add_source(SymbolId source, bool is_log) {
-  clocks_.at(clocks_.source(source)).declared = true;
+  SourceClocks::Source& clock = clocks_.at(clocks_.source(source));
+  clock.declared = true;
+  clock.finished = false;  // it was, in a state that was loaded: now it goes on
   if (is_log) order_.set_log(source);
 }
 

@@ -327,18 +327,19 @@ std::string first_difference(const Verdicts& got, const Verdicts& expected) {
   for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
     if (got[i] != expected[i]) return fmt::format("got      {}\nexpected {}", got[i], expected[i]);
   }
-  return got.size() == expected.size() ? ""
-                                       : fmt::format("{} verdicts, expected {}", got.size(),
-                                                     expected.size());
+  return got.size() == expected.size()
+             ? ""
+             : fmt::format("{} verdicts, expected {}", got.size(), expected.size());
 }
 
 TEST(Cluster, AnyNumberOfWorkersGivesTheVerdictsOfOneProcess) {
   const auto lines = make_stream(7);
   const Verdicts expected = run_whole(compile_pack(), lines);
   ASSERT_GT(expected.size(), 20u);
-  for (const auto& [partitions, workers, lines_a_message] :
-       {std::tuple{1u, 1u, size_t{500}}, {2u, 1u, size_t{61}}, {4u, 2u, size_t{500}},
-        {3u, 4u, size_t{7}}}) {
+  for (const auto& [partitions, workers, lines_a_message] : {std::tuple{1u, 1u, size_t{500}},
+                                                             {2u, 1u, size_t{61}},
+                                                             {4u, 2u, size_t{500}},
+                                                             {3u, 4u, size_t{7}}}) {
     SCOPED_TRACE(fmt::format("{} signal workers, {} attribution workers, {} lines a message",
                              partitions, workers, lines_a_message));
     Cluster cluster(partitions, workers);

@@ -130,8 +130,8 @@ Json node_json(engine::Engine& engine, const abi::CompiledPack& pack, SymbolId n
       engine.adaptation().history().past(node, repaired_ns, now_ns).value_or(abi::Past{});
   Json causes = Json::array();
   for (const auto& own : past.causes) {
-    causes.push_back({{"fault", pack.causes[own.cause].name},
-                      {"factor", attribution::hazard(past, law, own)}});
+    causes.push_back(
+        {{"fault", pack.causes[own.cause].name}, {"factor", attribution::hazard(past, law, own)}});
   }
   return Json{{"node", name(node)},
               {"class", pack.classes[hw_class].name},

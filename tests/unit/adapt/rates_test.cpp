@@ -90,6 +90,21 @@ TEST(BenignRates, ASavedStateGoesOnAsIfNothingHadHappened) {
   }
 }
 
+TEST(BenignRates, AStateOfNodesThatNeverFiredIsRead) {
+  for (SymbolId nodes = 0; nodes < 300; nodes += 1 + nodes / 4) {
+    Fleet before(nodes);
+    StateWriter writer(*before.pack->symbols);
+    save_all(writer, before);
+    const std::string state = writer.take();
+    Fleet after(0);
+    StateReader reader(state, *after.pack->symbols);
+    abi::LoadNames names;
+    ASSERT_TRUE(names.load(reader, *after.pack));
+    after.rates->load(reader, names, [](SymbolId) { return abi::ClassId{1}; });
+    EXPECT_FALSE(reader.failed()) << nodes << " nodes";
+  }
+}
+
 TEST(BenignRates, NothingIsMeasuredBeforeTheDelay) {
   Fleet f(10);
   f.fire(1, kHour);
