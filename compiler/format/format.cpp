@@ -104,11 +104,13 @@ class Layout {
     return opens && partner_[i] > i ? partner_[i] : i;
   }
 
-  /// A pattern and what it makes: two lines.
+  /// A pattern and what it makes: two lines. Not inside of a block on one line: it would be broken
+  /// the next time.
   bool break_arrow(const Line& line) {
-    for (size_t i = line.first + 1; i < line.end; ++i) {
-      if (tokens_[i].comment || tokens_[i].text != "->" || forced_[i]) continue;
-      return forced_[i] = true;
+    for (size_t i = line.first; i < line.end; ++i) {
+      const bool arrow = i > line.first && !tokens_[i].comment && tokens_[i].text == "->";
+      if (arrow && !forced_[i]) return forced_[i] = true;
+      i = skip_block(i);
     }
     return false;
   }

@@ -40,7 +40,7 @@ if(TARGET reflex)
   set_tests_properties(demo_test PROPERTIES LABELS cli TIMEOUT 300)
 
   # ON once `reflex fmt -w rules hwprofiles` has been run and committed.
-  option(REFLEX_CHECK_LAYOUT "the bundled packs are laid out as `reflex fmt` does it" OFF)
+  option(REFLEX_CHECK_LAYOUT "the bundled packs are laid out as `reflex fmt` does it" ON)
   if(REFLEX_CHECK_LAYOUT)
     add_test(NAME pack_layout_test COMMAND reflex fmt --check rules hwprofiles
       WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
