@@ -44,6 +44,7 @@ class Worker {
     if (!connected.ok()) return fail(connected.error());
     const std::unique_ptr<broker::Broker> broker = std::move(connected).value();
     context_.broker = broker.get();
+    context_.stream = flags_.nats.stream;
     context_.partitions = flags_.partitions;
     context_.stop = &stop_asked;
     context_.note = [this](const std::string& text) { print_note(common_, text); };
@@ -118,7 +119,7 @@ void add_role_options(CLI::App& sub, WorkerFlags& flags) {
       ->check(CLI::Range(1, 4096));
   sub.add_option("--broker", flags.nats.url, "NATS server, nats://host:4222");
   sub.add_option("--credentials", flags.nats.credentials, "NATS credentials file");
-  sub.add_option("--stream", flags.nats.stream, "JetStream stream; made when missing");
+  sub.add_option("--stream", flags.nats.stream, "JetStream stream, one for each run; made when missing");
 }
 
 }  // namespace

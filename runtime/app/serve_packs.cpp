@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "compiler/driver/compile.h"
 #include "runtime/app/load_packs.h"
@@ -14,11 +14,10 @@ namespace {
 /// The diagnostics that `reflex check --format json` prints, one object each.
 std::vector<std::string> diagnostics_of(const compiler::Compilation& compilation) {
   std::vector<std::string> out;
-  const auto all = nlohmann::ordered_json::parse(
-      diag::render_json(compilation.sink.sorted(), compilation.sources), nullptr, false);
-  const auto& list = all.is_object() && all.contains("diagnostics") ? all["diagnostics"] : all;
-  if (!list.is_array()) return {list.dump()};
-  for (const auto& one : list) out.push_back(one.dump());
+  std::istringstream lines(diag::render_json(compilation.sink.sorted(), compilation.sources));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty()) out.push_back(line);
+  }
   return out;
 }
 

@@ -71,7 +71,8 @@ class NatsBroker : public Broker {
     if (status != NATS_NOT_FOUND) return error_of("asking for the stream", status, code);
     jsStreamConfig config;
     jsStreamConfig_Init(&config);
-    const char* subjects[] = {options_.subjects.c_str()};
+    const std::string all = options_.stream + ".>";
+    const char* subjects[] = {all.c_str()};
     config.Name = options_.stream.c_str();
     config.Subjects = subjects;
     config.SubjectsLen = 1;

@@ -1,4 +1,4 @@
-// NatsBroker: NATS JetStream as the broker. One stream of the server holds all subjects of a set.
+// NatsBroker: NATS JetStream as the broker. The stream NAME holds the subjects NAME.> .
 //
 // The stream is made when it is missing: file storage, limits retention, messages kept `keep`.
 // Reading uses ordered consumers, which the client library makes again after a reconnect.
@@ -18,7 +18,6 @@ struct NatsOptions {
   std::string url = "nats://127.0.0.1:4222";
   std::string credentials;  // file of a user's JWT and key; empty: none
   std::string stream = "REFLEX";
-  std::string subjects = "reflex.>";
   std::chrono::hours keep{72};
   std::chrono::seconds patience{5};  // for the server's answers
 };

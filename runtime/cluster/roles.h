@@ -1,12 +1,12 @@
 // The three kinds of processes of a cluster, over a broker: they run until the input has ended, an
 // error comes that waiting cannot mend, or `stop` is set.
 //
-//   route      files -> reflex.SET.events.P          (one process)
-//   signals    events.P -> reflex.SET.signals.P      (one process for each partition)
+//   route      files -> STREAM.SET.events.P          (one process)
+//   signals    events.P -> STREAM.SET.signals.P      (one process for each partition)
 //   attribute  signals.* -> verdicts                 (one process for each share of the jobs)
 //
 // SET is the start of the pack set's hash: workers with other packs do not meet. Limits go over
-// reflex.SET.limits, outcomes of incidents over reflex.SET.outcomes.
+// STREAM.SET.limits, outcomes of incidents over STREAM.SET.outcomes.
 // A process that died is started again with the same numbers, anywhere: it reads its messages from
 // the oldest that the broker keeps and says the same again, with the same ids and numbers, which
 // the others ignore. Retention must therefore cover the time since the start of the input.
@@ -30,6 +30,7 @@ namespace reflex::cluster {
 struct RoleContext {
   std::shared_ptr<const abi::CompiledPack> pack;
   broker::Broker* broker = nullptr;
+  std::string stream = "REFLEX";  // one for each run: its messages are kept
   uint32_t partitions = 1;
   const std::atomic<bool>* stop = nullptr;
   std::function<void(const std::string&)> note;  // one line for the operator; may be empty

@@ -40,7 +40,7 @@ class Routing {
       : context_(context),
         options_(input),
         topology_(context.pack),
-        subjects_(*context.pack),
+        subjects_(context.stream, *context.pack),
         router_(context.pack, context.partitions) {}
 
   Result<stream::IngestCounters> run() {
@@ -87,7 +87,9 @@ class Routing {
       declared.push_back({input->source, true, node});
       inputs_.push_back(std::move(input));
     }
-    return send(router_.declare(declared));
+    const std::vector<std::string> messages = router_.declare(declared);
+    if (auto status = refuse_other_run(messages[0]); !status.ok()) return status;
+    return send(messages);
   }
 
   static Status open(Input& input, const std::string& path) {
@@ -125,6 +127,19 @@ class Routing {
       input.newest_ns = std::max(input.newest_ns, record->ts_ns);
     }
     return send(router_.split(batch, finished));
+  }
+
+  /// A router that is started again says what it said; another run in the same stream would be
+  /// taken for that, and its events for repeated ones.
+  Status refuse_other_run(const std::string& first_message) const {
+    auto reader = context_.broker->read(subjects_.events(0), 0);
+    if (!reader.ok()) return reader.error();
+    broker::Message message;
+    auto got = reader.value()->next(message, std::chrono::milliseconds(300));
+    if (!got.ok()) return got.error();
+    if (!got.value() || message.bytes == first_message) return ok_status();
+    return Error{"the stream " + context_.stream +
+                 " holds another run already: give all workers of this one another --stream"};
   }
 
   Status send(const std::vector<std::string>& messages) {

@@ -12,8 +12,8 @@ namespace reflex::cluster {
 class Subjects {
  public:
   // Why 16: as in the names of a set elsewhere; subjects are written in dashboards.
-  explicit Subjects(const abi::CompiledPack& pack)
-      : prefix_("reflex." + pack.set_sha256.substr(0, 16)) {}
+  Subjects(const std::string& stream, const abi::CompiledPack& pack)
+      : prefix_(stream + "." + pack.set_sha256.substr(0, 16)) {}
   [[nodiscard]] std::string events(uint32_t partition) const {
     return fmt::format("{}.events.{}", prefix_, partition);
   }

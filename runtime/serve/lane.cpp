@@ -113,7 +113,9 @@ void Lane::take_body(const Entry& entry, const BodyView& body) {
   source.lines += stream::count_newlines(body.text);
   if (!body.text.empty() && body.text.back() != '\n') ++source.lines;
   if (entry.type == EntryType::kEvents) {
+    const uint64_t before = events_->counters().rejected_total();
     events_->decode(body.text, source.symbol, first_line, batch);
+    source.rejected += events_->counters().rejected_total() - before;
   } else {
     if (!source.log) {
       source.node = body.node;
@@ -278,7 +280,8 @@ std::vector<SourceStatus> Lane::sources() const {
     status.name = name;
     status.lines = source.lines;
     status.newest_ns = source.newest_ns;
-    if (source.log) status.rejected = source.log->counters().rejected_total();
+    status.rejected = source.rejected;
+    if (source.log) status.rejected += source.log->counters().rejected_total();
     if (const auto clock = clocks.find(source.symbol); clock != clocks.end()) {
       status.idle = clock->second->idle;
     }

@@ -77,6 +77,7 @@ class Lane {
   struct Source {
     SymbolId symbol = kNoSymbol;
     uint64_t lines = 0;
+    uint64_t rejected = 0;  // of events; a log's decoder counts its own
     int64_t newest_ns = INT64_MIN;
     std::vector<uint64_t> kinds;  // [KindId] events read by this lane
     int64_t base_ns = 0;          // of a log: wall time of its first body

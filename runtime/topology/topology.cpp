@@ -66,6 +66,14 @@ void Topology::apply(const abi::Record& record) {
       break;
     }
     case abi::kJobStart:
+      // A start that names no nodes says nothing of them: `job.nodes` may have, at the same instant.
+      if (state_->symbols(record, "nodes").empty() && !nodes_of(job, record.ts_ns).empty()) {
+        const auto placed = state_->jobs.find(job);
+        const Job* now = placed == state_->jobs.end() ? nullptr : placed->second.at(record.ts_ns);
+        if (now != nullptr && !now->ended) break;
+      }
+      start_job(job, record.ts_ns, state_->symbols(record, "nodes"));
+      break;
     case abi::kJobNodes:
       start_job(job, record.ts_ns, state_->symbols(record, "nodes"));
       break;

@@ -29,7 +29,7 @@ done
 sort "$work/whole.ndjson" >"$work/expected"
 [[ $(wc -l <"$work/expected") -gt 5 ]] || { echo "the demo gave no verdicts"; exit 1; }
 
-# A server of its own for each run: the streams of two runs would share their subjects.
+# A server of its own for each run, as killed workers of one must not meet the next.
 serve() {
   port=$((20000 + RANDOM % 20000))
   url=nats://127.0.0.1:$port
@@ -81,6 +81,11 @@ cluster() {
 }
 
 cluster one 1 1 0
+head -c 2000 "$demo/events.ndjson" >"$work/other.ndjson"
+if "$reflex" worker route "${packs[@]}" --broker "$url" --events "$work/other.ndjson" 2>"$work/refused"; then
+  echo "FAILED: a second run in one stream was not refused"; exit 1
+fi
+grep -q "another --stream" "$work/refused" || { cat "$work/refused"; exit 1; }
 cluster two 2 1 0
 cluster four 4 2 0
 cluster killed 4 2 4
