@@ -89,7 +89,7 @@ class SignalProcess {
   SignalProcess(const RoleContext& context, uint32_t partition)
       : context_(context),
         partition_(partition),
-        subjects_(context.stream, *context.pack),
+        subjects_(context.stream, *context.pack, context.partitions),
         codec_(context.pack),
         worker_(context.pack, partition, context.partitions) {}
 
@@ -146,7 +146,7 @@ class SignalProcess {
 class AttributionProcess {
  public:
   AttributionProcess(const RoleContext& context, uint32_t worker, uint32_t workers)
-      : context_(context), worker_(worker), subjects_(context.stream, *context.pack), codec_(context.pack) {
+      : context_(context), worker_(worker), subjects_(context.stream, *context.pack, context.partitions), codec_(context.pack) {
     exchange_ = std::make_shared<OutcomeExchange>(
         worker, workers, [this](const OutcomeNotice& notice) { publish_outcome(notice); },
         [this](const std::string& key) {

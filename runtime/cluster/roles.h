@@ -1,12 +1,12 @@
 // The three kinds of processes of a cluster, over a broker: they run until the input has ended, an
 // error comes that waiting cannot mend, or `stop` is set.
 //
-//   route      files -> STREAM.SET.events.P          (one process)
-//   signals    events.P -> STREAM.SET.signals.P      (one process for each partition)
+//   route      files -> STREAM.SET.ofN.events.P          (one process)
+//   signals    events.P -> STREAM.SET.ofN.signals.P      (one process for each partition)
 //   attribute  signals.* -> verdicts                 (one process for each share of the jobs)
 //
 // SET is the start of the pack set's hash: workers with other packs do not meet. Limits go over
-// STREAM.SET.limits, outcomes of incidents over STREAM.SET.outcomes.
+// STREAM.SET.ofN.limits, outcomes of incidents over STREAM.SET.ofN.outcomes.
 // A process that died is started again with the same numbers, anywhere: it reads its messages from
 // the oldest that the broker keeps and says the same again, with the same ids and numbers, which
 // the others ignore. Retention must therefore cover the time since the start of the input.

@@ -40,7 +40,7 @@ class Routing {
       : context_(context),
         options_(input),
         topology_(context.pack),
-        subjects_(context.stream, *context.pack),
+        subjects_(context.stream, *context.pack, context.partitions),
         router_(context.pack, context.partitions) {}
 
   Result<stream::IngestCounters> run() {

@@ -12,8 +12,9 @@ namespace reflex::cluster {
 class Subjects {
  public:
   // Why 16: as in the names of a set elsewhere; subjects are written in dashboards.
-  Subjects(const std::string& stream, const abi::CompiledPack& pack)
-      : prefix_(stream + "." + pack.set_sha256.substr(0, 16)) {}
+  // The number of partitions stands in the name: workers of another count would own nodes twice.
+  Subjects(const std::string& stream, const abi::CompiledPack& pack, uint32_t partitions)
+      : prefix_(fmt::format("{}.{}.of{}", stream, pack.set_sha256.substr(0, 16), partitions)) {}
   [[nodiscard]] std::string events(uint32_t partition) const {
     return fmt::format("{}.events.{}", prefix_, partition);
   }

@@ -118,6 +118,8 @@ void Daemon::begin() {
     const std::lock_guard lock(lanes_mutex_);
     no_set_because_ = "no pack set is active: " + because;
   }
+  // Before the first body: until a tick has told the time, no stamp is too far in the future.
+  if (options_.config.main.flag("clock.ticks")) (void)ingest_->append(EntryType::kTick, "");
   ticks_ = std::thread([this] { tick_loop(); });
   snapshots_thread_ = std::thread([this] { snapshot_loop(); });
 }

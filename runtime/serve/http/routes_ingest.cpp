@@ -9,18 +9,23 @@
 namespace reflex::serve {
 namespace {
 
+/// Names are metric labels: printable ASCII, or a scrape of all metrics would be refused.
+bool is_label(std::string_view name) {
+  return std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return c > 0x20 && c < 0x7f; });
+}
+
 /// The name under which watermark and counters of this sender are kept; false: not usable.
 bool source_of(const HttpRequest& request, std::string& source) {
   source = request.param("source");
   if (source.empty()) source = "http/" + request.caller.name;
   // Why 128: names are metric labels and stand in every explanation.
-  return source.size() <= 128 && std::all_of(source.begin(), source.end(),
-                                             [](unsigned char c) { return c > 0x20 && c != 0x7f; });
+  return source.size() <= 128 && is_label(source);
 }
 
 HttpReply bad_source() {
   return reply_error(400, "the source's name is not usable",
-                     "give a name of at most 128 characters without spaces");
+                     "give a name of at most 128 printable ASCII characters, no spaces");
 }
 
 std::string key_of(const HttpRequest& request, std::string_view part) {
@@ -155,8 +160,9 @@ HttpReply log_text(Api& api, HttpRequest& request) {
   IngestBody body;
   body.form = IngestBody::Form::kLog;
   body.node = request.named.at("node");
-  if (body.node.size() > 253) {  // Source: RFC 1035, the longest host name
-    return reply_error(400, "the node's name is too long", "give its host name");
+  // Source: RFC 1035, the longest host name
+  if (body.node.size() > 253 || !is_label(body.node)) {
+    return reply_error(400, "the node's name is no host name", "give its host name");
   }
   const bool named = request.has_param("source");
   if (!source_of(request, body.source)) return bad_source();

@@ -20,6 +20,8 @@ TEST(Ingest, EventsAnswerWithThePosition) {
   EXPECT_EQ(s.post("/api/v1/events?source=fleet-a", "{}\n").status, 200);
   EXPECT_EQ(s.daemon->bodies[1].source, "fleet-a");
   EXPECT_EQ(s.post("/api/v1/events?source=a%20b", "{}\n").status, 400);
+  EXPECT_EQ(s.post("/api/v1/events?source=%ff", "{}\n").status, 400);
+  EXPECT_EQ(s.post("/api/v1/logs/%fe", "x\n").status, 400);
   EXPECT_EQ(s.post("/api/v1/events?source=" + std::string(129, 'x'), "{}\n").status, 400);
   EXPECT_EQ(s.post("/api/v1/events", "{}\n", "Content-Type: image/png\r\n").status, 415);
   EXPECT_EQ(s.post("/api/v1/events", "").status, 200) << "nothing is nothing";
