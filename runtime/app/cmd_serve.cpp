@@ -1,6 +1,7 @@
 // `reflex serve`: the daemon; `reflex config`: what it is told.
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,6 +89,7 @@ class Server {
 
   Status start() {
     const auto log = [this](const std::string& line) { this->log(line); };
+    ::umask(0027);  // verdicts and names of nodes are nobody else's
     serve::DaemonOptions options;
     options.config = config_;
     options.compile = serve_packs(config_.main.text("packs.backend"));
@@ -103,6 +105,9 @@ class Server {
       if (!sink.ok()) return sink.error();
       sinks_.push_back(std::move(sink).value());
     }
+    std::vector<std::string> names;
+    for (const auto& sink : sinks_) names.push_back(sink->status().name);
+    if (auto status = daemon_->store().keep_sinks(names); !status.ok()) return status.error();
     daemon_->set_sink_status([this] {
       std::vector<serve::SinkStatus> all;
       for (const auto& sink : sinks_) all.push_back(sink->status());
@@ -126,7 +131,10 @@ class Server {
     for (;;) {
       const int number = signals_.wait(1000);
       if (number == SIGHUP) {
-        (void)daemon_->reload();
+        const serve::ReloadAnswer answer = daemon_->reload();
+        if (answer.outcome == serve::ReloadAnswer::Outcome::kUnchanged) {
+          log("reload: unchanged, set " + answer.set_sha256.substr(0, 12));
+        }
       } else if (number == SIGUSR1) {
         fmt::print(stderr, "{}", serve::status_text(daemon_->status()));
       } else if (number == SIGTERM || number == SIGINT) {
