@@ -11,6 +11,7 @@
 
 #include "runtime/engine/inventory_names.h"
 #include "runtime/engine/read_ahead.h"
+#include "runtime/engine/released_feed.h"
 #include "runtime/stream/reject_sampler.h"
 #include "runtime/stream/reorder.h"
 
@@ -36,6 +37,7 @@ class Run {
         rejects_(own_counters_, locked_sink()),
         started_(std::chrono::steady_clock::now()) {
     engine_->coverage().rename_exceptions(names_);
+    feed_ = std::make_unique<ReleasedFeed>(*engine_, feed_options());
   }
 
   Status open_all();
@@ -58,9 +60,7 @@ class Run {
   Status restore();
   Status bad_end(const ReadAhead::Piece& piece);
   void count_long_lines(const ReadAhead::Piece& piece);
-  void count_late(const stream::Released& released, size_t at);
-  void evaluate(const stream::Released& released);
-  void pace(int64_t ts_ns);
+  FeedOptions feed_options();
   void report_progress();
 
   std::shared_ptr<const abi::CompiledPack> pack_;
@@ -69,6 +69,7 @@ class Run {
   const PipelineHooks& hooks_;
   InventoryNames names_;
   std::unique_ptr<stream::Reorder> reorder_;
+  std::unique_ptr<ReleasedFeed> feed_;
   size_t pieces_ = 0;
   std::mutex reject_mutex_;
   stream::IngestCounters own_counters_;
@@ -151,7 +152,7 @@ Status Run::read_all() {
     if (!status.ok()) return status;
   }
   reorder_->finish(released_);
-  evaluate(released_);
+  feed_->evaluate(released_);
   engine_->finish();
   return ok_status();
 }
@@ -166,7 +167,7 @@ Status Run::step(ReadAhead::Piece& piece) {
   reorder_->push(std::move(piece.batch));
   if (piece.last) reorder_->finish_source(piece.input->source);
   reorder_->release(released_);
-  evaluate(released_);
+  feed_->evaluate(released_);
   report_progress();
   return ok_status();
 }
@@ -181,6 +182,9 @@ Status Run::restore() {
   engine_->set_crew(nullptr);
   engine_ = hooks_.fresh_engine ? hooks_.fresh_engine() : nullptr;
   if (engine_ == nullptr) return Error{"there is no engine to go on with"};
+  auto feed = std::make_unique<ReleasedFeed>(*engine_, feed_options());
+  feed->resume(feed_->events(), feed_->first_ts_ns(), feed_->last_ts_ns());
+  feed_ = std::move(feed);
   own_counters_.add(reorder_->counters());
   reorder_ = std::make_unique<stream::Reorder>(pack_, reorder_options(), locked_sink());
   StateReader reader(state, *pack_->symbols);
@@ -208,56 +212,19 @@ void Run::count_long_lines(const ReadAhead::Piece& piece) {
   }
 }
 
-void Run::pace(int64_t ts_ns) {
-  if (options_.speed <= 0 || summary_.first_ts_ns == kNoTimeNs) return;
-  const auto offset = std::chrono::nanoseconds(
-      static_cast<int64_t>(static_cast<double>(ts_ns - summary_.first_ts_ns) / options_.speed));
-  std::this_thread::sleep_until(started_ + offset);
-}
-
-/// Late events count for the incidents that are open when they come: in their place among the
-/// records, so that the batch does not matter.
-void Run::count_late(const stream::Released& released, size_t at) {
-  const int64_t after = std::min(released.late_after_ns[at] - 1, options_.until_ns);
-  if (summary_.last_ts_ns != kNoTimeNs && after > summary_.last_ts_ns) engine_->process({}, after);
-  engine_->count_late(std::span(released.late).subspan(at, 1));
-}
-
-void Run::evaluate(const stream::Released& released) {
-  const std::span<const abi::Record* const> all(released.records);
-  size_t end = all.size();
-  while (end > 0 && all[end - 1]->ts_ns > options_.until_ns) --end;
-  const size_t step = std::max<size_t>(1, options_.batch_events);
-  size_t late = 0;
-  for (size_t begin = 0; begin < end;) {
-    if (late < released.late.size() && all[begin]->ts_ns >= released.late_after_ns[late]) {
-      count_late(released, late++);
-      continue;
-    }
-    // A stamp is never split: topology of one stamp holds for all of its events.
-    size_t stop = std::min(begin + step, end);
-    while (stop < end && all[stop]->ts_ns == all[stop - 1]->ts_ns) ++stop;
-    if (late < released.late.size()) {
-      const auto before = [](const abi::Record* r, int64_t ts_ns) { return r->ts_ns < ts_ns; };
-      const auto next = std::lower_bound(all.begin() + begin, all.begin() + stop,
-                                         released.late_after_ns[late], before);
-      stop = static_cast<size_t>(next - all.begin());
-    }
-    const auto slice = all.subspan(begin, stop - begin);
-    begin = stop;
-    if (summary_.first_ts_ns == kNoTimeNs) summary_.first_ts_ns = slice.front()->ts_ns;
-    pace(slice.back()->ts_ns);
-    engine_->process(slice, slice.back()->ts_ns);
-    summary_.last_ts_ns = slice.back()->ts_ns;
-  }
-  while (late < released.late.size()) count_late(released, late++);
-  summary_.events_evaluated += end;
-  // The end of the input is no time: nothing is known of what comes after the last event.
-  if (released.watermark_ns == INT64_MAX && !options_.complete_input) return;
-  const int64_t watermark = std::min(released.watermark_ns, options_.until_ns);
-  if (end > 0 && end == all.size() && watermark > summary_.last_ts_ns) {
-    engine_->process({}, watermark);
-  }
+/// Steps of the engine, paced by event time when a speed is asked for.
+FeedOptions Run::feed_options() {
+  FeedOptions options;
+  options.step_events = options_.batch_events;
+  options.until_ns = options_.until_ns;
+  options.complete_input = options_.complete_input;
+  if (options_.speed <= 0) return options;
+  options.pace = [this](int64_t first_ns, int64_t step_ns) {
+    const auto offset = std::chrono::nanoseconds(
+        static_cast<int64_t>(static_cast<double>(step_ns - first_ns) / options_.speed));
+    std::this_thread::sleep_until(started_ + offset);
+  };
+  return options;
 }
 
 void Run::report_progress() {
@@ -267,7 +234,7 @@ void Run::report_progress() {
     progress.bytes_read += input->bytes_read;
     progress.bytes_total += input->lines->bytes_total();
   }
-  progress.events = summary_.events_evaluated;
+  progress.events = feed_->events();
   hooks_.progress(progress);
 }
 
@@ -284,6 +251,9 @@ PipelineSummary Run::finish() {
   summary_.counters.add(own_counters_);
   summary_.counters.add(reorder_->counters());
   summary_.unknown_peers = names_.unknown_peers();
+  summary_.events_evaluated = feed_->events();
+  summary_.first_ts_ns = feed_->first_ts_ns();
+  summary_.last_ts_ns = feed_->last_ts_ns();
   return std::move(summary_);
 }
 

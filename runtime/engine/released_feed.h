@@ -3,7 +3,7 @@
 // Contract: the same calls of the engine in event time whatever the steps are: a stamp is never
 // split (topology of one stamp holds for all of its events), and late events are counted at their
 // place among the records, so that the batch does not matter.
-// Used by the lanes of the daemon; pipeline.cpp has the same steps for files.
+// Used by the lanes of the daemon and by pipeline.cpp.
 #pragma once
 
 #include <cstdint>

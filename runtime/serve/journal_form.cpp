@@ -62,8 +62,13 @@ Checked check_segment(const std::string& path, uint64_t begin) {
     return checked;
   }
   if (text.size() < kHeaderBytes) return checked;
-  if (text.compare(0, kFileMagic.size(), kFileMagic) != 0 || get<uint64_t>(text, 8) != begin) {
-    checked.error = fmt::format("{} does not begin as a journal segment does", path);
+  // Name and header both tell where it begins: a damaged magic alone says nothing new.
+  const bool magic_damaged = text.compare(0, kFileMagic.size(), kFileMagic) != 0;
+  if (get<uint64_t>(text, 8) != begin) {
+    checked.error = fmt::format(
+        "{} does not begin as a journal segment of this name does: it was renamed, or its first 16 "
+        "bytes are damaged. Give it its name back; or move it away, and lose what it holds",
+        path);
     return checked;
   }
   checked.has_header = true;
@@ -86,7 +91,10 @@ Checked check_segment(const std::string& path, uint64_t begin) {
     if (next == std::string_view::npos) break;
     at += next;
   }
-  checked.damaged_bytes = checked.entry_bytes - good;
+  if (magic_damaged && good == 0) {  // not ours to cut
+    checked.error = fmt::format("{} is no journal segment: move it away", path);
+  }
+  checked.damaged_bytes = checked.entry_bytes - good + (magic_damaged ? kFileMagic.size() : 0);
   return checked;
 }
 

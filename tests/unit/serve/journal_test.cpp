@@ -239,6 +239,33 @@ TEST(Journal, DamageInTheMiddleIsSkippedAndTold) {
 }
 
 // A crash keeps any prefix of what was not synced yet; all prefixes of the file stand for it.
+TEST(Journal, ADamagedBeginningLosesNoEntry) {
+  const ScratchFolder folder;
+  auto journal = open({folder.path()});
+  put(*journal, "first");
+  const std::string path = fs::directory_iterator(folder.path())->path().string();
+  journal.reset();
+  const auto flip = [&path](int at) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(at);
+    file.put('!');
+  };
+  flip(0);
+  std::vector<std::string> told;
+  journal = open({folder.path()}, &told);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("damaged bytes"), std::string::npos) << told[0];
+  EXPECT_EQ(all_of(*journal, 0), std::vector<std::string>{"first"});
+  journal.reset();
+  flip(9);  // where it begins: the file may be another one's
+  JournalOptions options;
+  options.folder = folder.path();
+  std::vector<std::string> found;
+  auto refused = Journal::open(options, found);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("Give it its name back"), std::string::npos);
+}
+
 RC_GTEST_PROP(JournalProperty, CrashAtAnyByteKeepsWholeEntriesOnly,
               (const std::vector<std::string>& texts, uint16_t cut_at)) {
   RC_PRE(!texts.empty());
