@@ -161,6 +161,12 @@ void print_summary(const engine::PipelineSummary& summary, const engine::Engine&
                          output.finals(), levels.empty() ? "" : " (" + levels + ")"));
   if (c.rejected_total() > 0) print_note(common, "rejected: " + rejects_text(c));
   if (c.deduplicated > 0) print_note(common, fmt::format("{} duplicates folded", c.deduplicated));
+  if (c.ahead_of_arrival > 0) {
+    print_note(common, fmt::format("{} events are stamped more than a minute after their arrival: "
+                                   "their time is that of the arrival; look at the clock of their "
+                                   "source",
+                                   c.ahead_of_arrival));
+  }
   if (c.bad_fields > 0) {
     print_note(common, fmt::format("{} fields of wrong type were taken as missing", c.bad_fields));
   }

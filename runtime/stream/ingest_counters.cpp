@@ -23,6 +23,7 @@ void IngestCounters::add(const IngestCounters& other) {
   unknown_fields += other.unknown_fields;
   bad_fields += other.bad_fields;
   deduplicated += other.deduplicated;
+  ahead_of_arrival += other.ahead_of_arrival;
   for (size_t i = 0; i < rejected.size(); ++i) rejected[i] += other.rejected[i];
 }
 

@@ -48,6 +48,7 @@ struct IngestCounters {
   uint64_t unknown_fields = 0;
   uint64_t bad_fields = 0;  // of wrong type: field missing
   uint64_t deduplicated = 0;
+  uint64_t ahead_of_arrival = 0;  // their time is that of their arrival
   std::array<uint64_t, static_cast<size_t>(Reject::kCount)> rejected{};
   void add(const IngestCounters& other);
   [[nodiscard]] uint64_t rejected_total() const;

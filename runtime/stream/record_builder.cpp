@@ -17,6 +17,7 @@ RecordBuilder::RecordBuilder(std::shared_ptr<const abi::CompiledPack> pack,
   keys_.add("kind", kKeyKind);
   keys_.add("id", kKeyId);
   keys_.add("source", kKeySource);
+  keys_.add("arrival", kKeyArrival);
   uint32_t next = kFirstFieldKey;
   // A field called like an envelope member is written with a trailing underscore ("kind_").
   const auto member_name = [](const std::string& field) {
@@ -116,6 +117,7 @@ void RecordBuilder::build_kind(uint32_t wire, std::span<const JsonValue> members
   record.seq = origin.line;
   const std::vector<int16_t>& slot_of_key = slot_of_key_[wire];
   const JsonValue* ts = nullptr;
+  const JsonValue* arrival = nullptr;
   uint64_t bad = 0;
   unsigned unknown = 0;
   for (const JsonValue& member : members) {
@@ -144,6 +146,9 @@ void RecordBuilder::build_kind(uint32_t wire, std::span<const JsonValue> members
         break;
       case kKeyKind:
         break;
+      case kKeyArrival:
+        arrival = &member;
+        break;
       case kKeyId:
         record.id = nullptr;
         if (member.type == JsonType::kString || member.type == JsonType::kInt) {
@@ -164,7 +169,7 @@ void RecordBuilder::build_kind(uint32_t wire, std::span<const JsonValue> members
   set_constants(wire, record, *out.slab);
   counters_->unknown_fields += unknown;
   if (bad != 0) counters_->bad_fields += static_cast<unsigned>(std::popcount(bad));
-  if (set_time(ts, origin, record)) check_keys(kind, bad, origin, record, out);
+  if (set_time(ts, arrival, origin, record)) check_keys(kind, bad, origin, record, out);
 }
 
 Reject RecordBuilder::read_time(const JsonValue* ts, int64_t& out_ns) {
@@ -179,9 +184,16 @@ Reject RecordBuilder::read_time(const JsonValue* ts, int64_t& out_ns) {
   return out_ns >= 0 ? Reject::kCount : Reject::kNegativeTs;
 }
 
-bool RecordBuilder::set_time(const JsonValue* ts, const LineOrigin& origin, abi::Record& record) {
+bool RecordBuilder::set_time(const JsonValue* ts, const JsonValue* arrival,
+                             const LineOrigin& origin, abi::Record& record) {
   const Reject reason = read_time(ts, record.ts_ns);
-  if (reason == Reject::kCount) return true;
+  if (reason == Reject::kCount) {
+    int64_t arrival_ns = 0;
+    if (arrival != nullptr && read_time(arrival, arrival_ns) == Reject::kCount) {
+      settle_time(record, arrival_ns);
+    }
+    return true;
+  }
   sampler_->reject(reason, origin.source, origin.line, origin.text);
   return false;
 }

@@ -20,7 +20,19 @@
 namespace reflex::stream {
 
 /// Ids of member names; schema fields follow kFirstFieldKey.
-enum ReservedKey : uint16_t { kKeyUnknown, kKeyTs, kKeyKind, kKeyId, kKeySource, kFirstFieldKey };
+enum ReservedKey : uint16_t {
+  kKeyUnknown,
+  kKeyTs,
+  kKeyKind,
+  kKeyId,
+  kKeySource,
+  kKeyArrival,
+  kFirstFieldKey
+};
+
+/// Why a minute: clocks that are kept by NTP differ by less; what comes through a collector is
+/// never stamped later than it came. Beyond it the event's own clock is wrong for sure.
+inline constexpr int64_t kAheadOfArrivalMaxNs = 60'000'000'000;
 
 /// Where a line came from.
 struct LineOrigin {
@@ -61,6 +73,14 @@ class RecordBuilder {
   }
   /// The event time that a `ts` member means; Reject::kCount, or why there is none.
   static Reject read_time(const JsonValue* ts, int64_t& out_ns);
+  /// An event cannot be of a time after it came: a stamp that is ahead of its arrival by more than
+  /// kAheadOfArrivalMaxNs gives way to the arrival. Without state, so that no order matters.
+  void settle_time(abi::Record& record, int64_t arrival_ns) {
+    if (record.ts_ns - kAheadOfArrivalMaxNs <= arrival_ns) [[likely]]
+      return;
+    record.ts_ns = arrival_ns;
+    ++counters_->ahead_of_arrival;
+  }
   /// The wire kind of a name; NameIndex::kAbsent when no pack declares it.
   [[nodiscard]] uint32_t find_kind(std::string_view name) const { return kind_names_.find(name); }
 
@@ -83,7 +103,8 @@ class RecordBuilder {
   }
   void add_alias(uint16_t kind, const abi::KindAlias& alias);
   void fill_constants(uint32_t wire, abi::Record& record, Slab& slab) const;
-  bool set_time(const JsonValue* ts, const LineOrigin& origin, abi::Record& record);
+  bool set_time(const JsonValue* ts, const JsonValue* arrival, const LineOrigin& origin,
+                abi::Record& record);
   void check_keys(uint32_t kind, uint64_t bad, const LineOrigin& origin, abi::Record& record,
                   RecordBatch& out);
 

@@ -36,9 +36,7 @@ Reorder::Impl::Impl(std::shared_ptr<const abi::CompiledPack> pack, const Reorder
       delay_ns_(std::min(kind_dedup_.longest_ns(), kRepeatsWindowNs)) {}
 
 void Reorder::Impl::add_source(SymbolId source, bool is_log) {
-  SourceClocks::Source& clock = clocks_.at(clocks_.source(source));
-  clock.declared = true;
-  clock.finished = false;  // it was, in a state that was loaded: now it goes on
+  clocks_.declare(clocks_.source(source), is_log);
   if (is_log) order_.set_log(source);
 }
 
@@ -46,13 +44,13 @@ void Reorder::Impl::push(RecordBatch&& batch) {
   if (batch.records.empty()) return;
   batch_ = {INT64_MIN, std::move(batch.slab)};
   input_ = batch.input;
-  input_index_ = kUnknownSource;
+  input_index_ = clocks_.input(input_);
   constexpr size_t kAhead = 8;  // Why 8: some 100 ns, one load from memory
   for (size_t i = 0; i < batch.records.size(); ++i) {
     if (i + kAhead < batch.records.size()) __builtin_prefetch(batch.records[i + kAhead]);
     accept(batch.records[i]);
   }
-  if (input_index_ != kUnknownSource) clocks_.at(input_index_).spoke = true;
+  clocks_.bring(input_);
   slabs_.push(std::move(batch_));
   batch.records.clear();
 }
@@ -130,18 +128,12 @@ void Reorder::Impl::accept(abi::Record* record) {
   if (ts_ns > now_limit_ns_) return reject_time(Reject::kFutureTs, *record, input_);
   const uint32_t index = clocks_.source(record->source);
   clocks_.at(index).spoke = true;
-  if (is_watermark_fresh_ && clocks_.at(index).covers(ts_ns) &&
-      input_covers(record->source, ts_ns)) {
+  if (is_watermark_fresh_ && clocks_.at(index).covers(ts_ns, input_index_)) {
     return insert(record);  // the common case: no clock moves
   }
   if (!confirm_jump(record, index)) return;
   advance(index, ts_ns);
   insert(record);
-}
-
-bool Reorder::Impl::input_covers(SymbolId source, int64_t ts_ns) {
-  if (input_ == kNoSymbol || input_ == source) return true;
-  return input_index_ != kUnknownSource && clocks_.at(input_index_).covers(ts_ns);
 }
 
 bool Reorder::Impl::confirm_jump(abi::Record* record, uint32_t index) {
@@ -171,6 +163,7 @@ void Reorder::Impl::progress(SymbolId id, int64_t newest_ns) {
   SourceClocks::Source& source = clocks_.at(index);
   source.spoke = true;
   input_ = kNoSymbol;
+  input_index_ = source.input == SourceClocks::kNoInput ? clocks_.input(id) : source.input;
   batch_ = {};
   abi::Record* held = source.held;
   if (held != nullptr && std::abs(newest_ns - held->ts_ns) <= options_.jump_limit_ns) {
@@ -190,12 +183,7 @@ void Reorder::Impl::reject_held(uint32_t index) {
 }
 
 void Reorder::Impl::advance(uint32_t source, int64_t ts_ns) {
-  clocks_.advance(source, ts_ns);
-  if (input_ != kNoSymbol) {
-    // Not before its first good event: a source without any holds the watermark.
-    if (input_index_ == kUnknownSource) input_index_ = clocks_.source(input_);
-    if (input_index_ != source) clocks_.advance(input_index_, ts_ns);
-  }
+  clocks_.advance(source, input_index_, ts_ns);
   refresh_watermark();
 }
 

@@ -43,8 +43,6 @@ class Reorder::Impl {
   /// The line is one of the input that was read, whichever source the record names.
   void reject_time(Reject reason, const abi::Record& record, SymbolId input);
   void accept(abi::Record* record);
-  [[nodiscard]] bool input_covers(SymbolId source, int64_t ts_ns);
-
   /// False when the record has to wait for a second one that confirms its time.
   bool confirm_jump(abi::Record* record, uint32_t index);
   void reject_held(uint32_t index);
@@ -64,7 +62,6 @@ class Reorder::Impl {
   void emit(Released& out);
   static void prefetch(const abi::Record* record);
 
-  static constexpr uint32_t kUnknownSource = UINT32_MAX;
   /// The memory of a batch, or of a part of one.
   struct LiveSlab {
     int64_t last_ns = INT64_MIN;  // time of its last record that was not rejected
@@ -90,7 +87,7 @@ class Reorder::Impl {
 
   LiveSlab batch_;              // that push() is working on
   SymbolId input_ = kNoSymbol;  // its input
-  uint32_t input_index_ = kUnknownSource;
+  uint32_t input_index_ = 0;
   std::priority_queue<LiveSlab, std::vector<LiveSlab>, std::greater<>> slabs_;
   std::vector<std::shared_ptr<Slab>> retired_;  // of the records of the last call
   int64_t watermark_ns_ = SourceClocks::kNothing;

@@ -25,6 +25,7 @@ void Reorder::Impl::save(StateWriter& writer) const {
   writer.flag(is_watermark_fresh_);
   writer.u64(order_count_);
   writer.i64(released_to_ns_);
+  clocks_.save_paces(writer);
   writer.end();
 }
 
@@ -121,6 +122,7 @@ void Reorder::Impl::load_rest(StateReader& reader) {
   is_watermark_fresh_ = reader.flag();
   order_count_ = reader.u64();
   released_to_ns_ = reader.i64();
+  clocks_.load_paces(reader);
   // Times that differences are taken of.
   if (watermark_ns_ != SourceClocks::kNothing && watermark_ns_ < -kNsPerDay) reader.fail();
   set_now_limit();

@@ -1,4 +1,4 @@
-// Indexed binary heap of the active sources.
+// Indexed binary heap of the active sources; for each input a heap of its quiet ones.
 #include "runtime/stream/source_clocks.h"
 
 #include <algorithm>
@@ -20,10 +20,63 @@ uint32_t SourceClocks::find(SymbolId id) {
   return last_index_;
 }
 
-void SourceClocks::advance(uint32_t index, int64_t ts_ns) {
+uint32_t SourceClocks::input(SymbolId id) {
+  const auto [entry, is_new] = input_index_.try_emplace(id, static_cast<uint32_t>(inputs_.size()));
+  if (is_new) inputs_.emplace_back().id = id;
+  return entry->second;
+}
+
+void SourceClocks::declare(uint32_t index, bool is_log) {
   Source& source = sources_[index];
+  source.declared = true;
+  source.finished = false;  // it was, in a state that was loaded: now it goes on
+  Input& own = inputs_[input(source.id)];
+  own.declared = true;
+  if (is_log || own.opening || own.pace_ns >= idle_after_ns_) return;
+  own.opening = true;
+  ++opening_;
+}
+
+void SourceClocks::open(Input& input) {
+  if (!input.opening) return;
+  input.opening = false;
+  --opening_;
+}
+
+void SourceClocks::join(uint32_t index, uint32_t input) {
+  Source& source = sources_[index];
+  if (inputs_[input].sources.empty()) hold_no_more(inputs_[input].id);
+  source.input = input;
+  source.progress_ns = inputs_[input].pace_ns;
+  std::vector<uint32_t>& all = inputs_[input].sources;
+  if (std::find(all.begin(), all.end(), index) == all.end()) all.push_back(index);
+}
+
+/// A declared source that only brings events of others does not wait for one of its own.
+void SourceClocks::hold_no_more(SymbolId input) {
+  const auto own = index_.find(input);
+  if (own == index_.end()) return;
+  const Source& source = sources_[own->second];
+  if (source.max_ns == kNothing && source.heap_position != SIZE_MAX) remove(source.heap_position);
+}
+
+void SourceClocks::advance(uint32_t index, uint32_t input, int64_t ts_ns) {
+  if (sources_[index].input != input) join(index, input);
+  Source& source = sources_[index];
+  Input& on = inputs_[input];
   furthest_ns_ = std::max(furthest_ns_, ts_ns);
-  if (ts_ns > source.max_ns) source.max_ns = ts_ns;
+  on.furthest_ns = std::max(on.furthest_ns, ts_ns);
+  if (ts_ns > source.max_ns) {
+    if (source.max_ns != kNothing) {
+      const int64_t others_ns = on.pace_ns - source.heard_pace_ns;
+      source.progress_ns += std::min(ts_ns - source.max_ns, others_ns + kStepMaxNs);
+    }
+    on.pace_ns = std::max(on.pace_ns, source.progress_ns);
+    source.max_ns = ts_ns;
+    if (on.pace_ns >= idle_after_ns_) open(on);
+  }
+  source.heard_pace_ns = on.pace_ns;
+  source.quiet_entry = 0;
   if (source.heap_position != SIZE_MAX) {
     sift_down(source.heap_position);
   } else if (!source.finished) {  // idle: it speaks again
@@ -36,7 +89,18 @@ void SourceClocks::advance(uint32_t index, int64_t ts_ns) {
 void SourceClocks::finish(uint32_t index) {
   Source& source = sources_[index];
   source.finished = true;
-  if (source.heap_position != SIZE_MAX) remove(source.heap_position);
+  make_idle(index);
+  const auto own = input_index_.find(source.id);
+  if (own == input_index_.end()) return;
+  open(inputs_[own->second]);
+  for (const uint32_t member : inputs_[own->second].sources) {
+    if (sources_[member].input == own->second) make_idle(member);
+  }
+}
+
+void SourceClocks::make_idle(uint32_t index) {
+  sources_[index].quiet_entry = 0;
+  if (sources_[index].heap_position != SIZE_MAX) remove(sources_[index].heap_position);
 }
 
 void SourceClocks::tick(int64_t wall_ns) {
@@ -44,11 +108,13 @@ void SourceClocks::tick(int64_t wall_ns) {
     listened_ns_ += std::clamp<int64_t>(wall_ns - last_tick_ns_, 0, kTickGapMaxNs);
   }
   last_tick_ns_ = std::max(last_tick_ns_, wall_ns);
-  for (Source& source : sources_) {
+  for (uint32_t i = 0; i < sources_.size(); ++i) {
+    Source& source = sources_[i];
     if (source.spoke) source.heard_ns = listened_ns_;
     source.spoke = false;
-    const bool silent = listened_ns_ - source.heard_ns >= idle_after_ns_;
-    if (silent && source.heap_position != SIZE_MAX) remove(source.heap_position);
+    if (listened_ns_ - source.heard_ns < idle_after_ns_) continue;
+    make_idle(i);
+    if (source.declared) open(inputs_[input(source.id)]);
   }
   if (heap_.empty() && !sources_.empty() && listened_ns_ >= idle_after_ns_) {
     watermark_ns_ = std::max(watermark_ns_, last_tick_ns_ - lateness_ns_ - idle_after_ns_);
@@ -76,6 +142,78 @@ void SourceClocks::save(StateWriter& writer, abi::RecordWriter& records,
   writer.i64(watermark_ns_);
   writer.i64(last_tick_ns_);
   writer.i64(listened_ns_);
+}
+
+void SourceClocks::save_paces(StateWriter& writer) const {
+  writer.begin("paces");
+  writer.u64(inputs_.size());
+  for (const Input& input : inputs_) {
+    writer.flag(input.id != kNoSymbol);
+    if (input.id != kNoSymbol) writer.symbol(input.id);
+    writer.flag(input.declared);
+    writer.flag(input.opening);
+    writer.i64(input.pace_ns);
+    writer.i64(input.furthest_ns);
+  }
+  writer.u64(sources_.size());
+  for (const Source& source : sources_) {  // in the order of save()
+    writer.u64(source.input == kNoInput ? 0 : source.input + 1);
+    writer.i64(source.progress_ns);
+    writer.i64(source.heard_pace_ns);
+    writer.flag(source.quiet_entry != 0);
+  }
+  writer.end();
+}
+
+void SourceClocks::load_paces(StateReader& reader) {
+  if (reader.at_end()) return assume_paces();  // a state of before there were any
+  if (!reader.enter("paces")) return;
+  for (size_t left = reader.count(4); left > 0 && !reader.failed(); --left) {
+    Input& in = inputs_[input(reader.flag() ? reader.symbol() : kNoSymbol)];
+    in.declared = reader.flag();
+    in.opening = reader.flag();
+    opening_ += in.opening;
+    in.pace_ns = reader.i64();
+    in.furthest_ns = reader.i64();
+    if (in.pace_ns < 0 || (in.furthest_ns != kNothing && in.furthest_ns < 0)) reader.fail();
+  }
+  if (reader.count(4) != sources_.size()) reader.fail();
+  for (uint32_t i = 0; i < sources_.size() && !reader.failed(); ++i) {
+    const uint64_t input = reader.bounded(inputs_.size());
+    Source& source = sources_[i];
+    source.progress_ns = reader.i64();
+    source.heard_pace_ns = reader.i64();
+    const bool quiet = reader.flag();
+    if (source.progress_ns < 0 || source.heard_pace_ns < 0) reader.fail();
+    if (input == 0) {
+      // What is active and has spoken came on some input.
+      if (source.max_ns != kNothing) reader.fail();
+      continue;
+    }
+    source.input = static_cast<uint32_t>(input - 1);
+    Input& on = inputs_[source.input];
+    on.sources.push_back(i);
+    if (source.max_ns == kNothing || source.heard_pace_ns > on.pace_ns) reader.fail();
+    if (quiet && source.heap_position == SIZE_MAX && !reader.failed()) {
+      source.quiet_entry = ++quiet_entries_;
+      if (on.quiet.empty()) inputs_with_quiet_.push_back(source.input);
+      on.quiet.push({source.max_ns - source.heard_pace_ns, i, source.quiet_entry});
+    }
+  }
+  reader.leave();
+}
+
+/// Each source came on an input of its own name.
+void SourceClocks::assume_paces() {
+  for (uint32_t i = 0; i < sources_.size(); ++i) {
+    Source& source = sources_[i];
+    const uint32_t own = input(source.id);
+    inputs_[own].declared = source.declared;
+    if (source.max_ns == kNothing) continue;
+    inputs_[own].furthest_ns = source.max_ns;
+    inputs_[own].sources.push_back(i);
+    source.input = own;
+  }
 }
 
 void SourceClocks::load(StateReader& reader, abi::RecordReader& records,
@@ -114,17 +252,72 @@ void SourceClocks::load(StateReader& reader, abi::RecordReader& records,
   if (!good) reader.fail();
 }
 
+bool SourceClocks::is_behind(const Input& input, int64_t clock_ns) const {
+  if (input.declared) return clock_ns < input.furthest_ns - kBehindMaxNs;
+  if (last_tick_ns_ == kNothing) return clock_ns < furthest_ns_ - kBehindMaxNs;
+  // Not behind the furthest: that one may be ahead of the wall clock.
+  return clock_ns < std::min(furthest_ns_, last_tick_ns_) - idle_after_ns_;
+}
+
+void SourceClocks::make_quiet(uint32_t index) {
+  Source& source = sources_[index];
+  remove(source.heap_position);
+  source.quiet_entry = ++quiet_entries_;
+  Input& input = inputs_[source.input];
+  if (input.quiet.empty()) inputs_with_quiet_.push_back(source.input);
+  input.quiet.push({source.max_ns - source.heard_pace_ns, index, source.quiet_entry});
+}
+
+/// Leaves the least advanced active source on top; false: a declared one has not spoken.
+bool SourceClocks::settle_active() {
+  while (!heap_.empty()) {
+    const uint32_t index = heap_[0];
+    const Source& source = sources_[index];
+    if (source.max_ns == kNothing) return false;
+    const Input& input = inputs_[source.input];
+    if (is_behind(input, source.max_ns)) {
+      make_idle(index);
+    } else if (input.pace_ns - source.heard_pace_ns > quiet_after_ns()) {
+      make_quiet(index);
+    } else {
+      break;
+    }
+  }
+  return true;
+}
+
+/// Of the least advanced quiet source; INT64_MAX when there is none.
+int64_t SourceClocks::quiet_clock_ns(Input& input) {
+  while (!input.quiet.empty()) {
+    const Quiet top = input.quiet.top();
+    if (sources_[top.source].quiet_entry == top.entry) {
+      const int64_t clock_ns =
+          std::min(top.key_ns + input.pace_ns - quiet_after_ns(), input.furthest_ns);
+      if (!is_behind(input, clock_ns)) return clock_ns;
+      sources_[top.source].quiet_entry = 0;
+    }
+    input.quiet.pop();
+  }
+  return INT64_MAX;
+}
+
 int64_t SourceClocks::watermark_ns() {
-  while (!heap_.empty() && time(0) != kNothing && time(0) < furthest_ns_ - idle_after_ns_ &&
-         !sources_[heap_[0]].declared) {
-    remove(0);
+  if (opening_ > 0 || !settle_active()) return watermark_ns_;
+  int64_t least_ns = heap_.empty() ? INT64_MAX : time(0);
+  for (size_t i = 0; i < inputs_with_quiet_.size();) {
+    Input& input = inputs_[inputs_with_quiet_[i]];
+    least_ns = std::min(least_ns, quiet_clock_ns(input));
+    if (input.quiet.empty()) {
+      inputs_with_quiet_[i] = inputs_with_quiet_.back();
+      inputs_with_quiet_.pop_back();
+    } else {
+      ++i;
+    }
   }
-  if (!heap_.empty() && time(0) != kNothing) {
-    watermark_ns_ = std::max(watermark_ns_, time(0) - lateness_ns_);
-  } else if (heap_.empty() && furthest_ns_ != kNothing) {
-    // Every source is finished: only what is already here can be released, by finish().
-    watermark_ns_ = std::max(watermark_ns_, furthest_ns_ - lateness_ns_);
-  }
+  // Every source is finished or idle: only what is already here can be released.
+  if (least_ns == INT64_MAX) least_ns = furthest_ns_;
+  if (last_tick_ns_ != kNothing) least_ns = std::min(least_ns, last_tick_ns_ + kAheadOfWallMaxNs);
+  if (least_ns != kNothing) watermark_ns_ = std::max(watermark_ns_, least_ns - lateness_ns_);
   return watermark_ns_;
 }
 

@@ -12,9 +12,10 @@ constexpr unsigned kPatienceMax = 1024;  // Why: learning again costs about ten 
 // Why: bounds what a stream with ever new key orders can make us remember.
 constexpr size_t kPrefixesMax = 1024;
 
-bool set_time(int64_t ms, abi::Record& record) {
+/// Of epoch milliseconds.
+bool set_time(int64_t ms, int64_t& out_ns) {
   if (ms < 0 || ms > INT64_MAX / kNsPerMs) return false;
-  record.ts_ns = ms * kNsPerMs;
+  out_ns = ms * kNsPerMs;
   return true;
 }
 
@@ -29,6 +30,7 @@ abi::Record* TemplateReader::read(const char*& line, const LineOrigin& origin, S
   if (last_ == nullptr) return nullptr;
   uint32_t kind = 0;
   name_count_ = 0;
+  arrival_ns_ = INT64_MAX;
   const char* p = read_prefix(line, kind);
   if (p == nullptr) return nullptr;
   Template& own = templates_[kind];
@@ -107,7 +109,7 @@ bool TemplateReader::store_prefix(const Template& own, abi::Record& record, Slab
         record.set_i64(step.slot, tokens_[i].i64);
         break;
       case Action::kTime:
-        if (tokens_[i].type == JsonType::kInt && set_time(tokens_[i].i64, record)) break;
+        if (tokens_[i].type == JsonType::kInt && set_time(tokens_[i].i64, record.ts_ns)) break;
         [[fallthrough]];
       default:
         if (!store(step, tokens_[i], record, slab)) return false;
@@ -149,7 +151,11 @@ const char* TemplateReader::read_rest(const Template& own, const char* p, abi::R
       int64_t value = 0;
       end = scan_integer(p, value);
       // A fraction after it fits no literal: the other readers take such times.
-      if (end != nullptr && !set_time(value, record)) return nullptr;
+      if (end != nullptr && !set_time(value, record.ts_ns)) return nullptr;
+    } else if (step->action == Action::kArrival) {
+      int64_t value = 0;
+      end = scan_integer(p, value);
+      if (end != nullptr && !set_time(value, arrival_ns_)) return nullptr;
     } else if (step->action == Action::kReal) {
       double value = 0;
       end = scan_real(p, value);
@@ -176,6 +182,8 @@ bool TemplateReader::store(const Step& step, const JsonValue& value, abi::Record
       return false;
     case Action::kTime:
       return RecordBuilder::read_time(&value, record.ts_ns) == Reject::kCount;
+    case Action::kArrival:
+      return RecordBuilder::read_time(&value, arrival_ns_) == Reject::kCount;
     case Action::kId:
       if (value.type != JsonType::kString || value.text.empty()) return false;
       record.id = slab.new_text(value.text);
@@ -202,6 +210,7 @@ bool TemplateReader::finish(const Template& own, abi::Record& record) {
   for (uint64_t absent = own.slots & ~record.present; absent != 0; absent &= absent - 1) {
     record.slots()[std::countr_zero(absent)] = 0;
   }
+  builder_->settle_time(record, arrival_ns_);
   return true;
 }
 
@@ -266,6 +275,9 @@ bool TemplateReader::plan_step(uint32_t kind, const JsonValue& member, Step& ste
     switch (builder_->role_of(kind, member.key)) {
       case kKeyTs:
         step.action = Action::kTime;
+        return true;
+      case kKeyArrival:
+        step.action = Action::kArrival;
         return true;
       case kKeyKind:
         step.action = Action::kKind;

@@ -33,7 +33,18 @@ class TemplateReader {
   static constexpr size_t kLiteralMax = 32;  // Why: two compares of 16 bytes
   static constexpr uint32_t kNoPrefix = 0;
 
-  enum class Action : uint8_t { kSkip, kTime, kKind, kInt, kReal, kName, kId, kSource, kConvert };
+  enum class Action : uint8_t {
+    kSkip,
+    kTime,
+    kArrival,
+    kKind,
+    kInt,
+    kReal,
+    kName,
+    kId,
+    kSource,
+    kConvert
+  };
 
   /// The bytes before a value (with the opening quote of a string), and what to do with the value.
   struct Step {
@@ -101,6 +112,7 @@ class TemplateReader {
   std::array<JsonValue, PredictiveReader::kMembersMax> tokens_;  // of the prefix
   std::array<Name, PredictiveReader::kMembersMax> names_;        // interned when the line is whole
   size_t name_count_ = 0;
+  int64_t arrival_ns_ = INT64_MAX;  // of the line; INT64_MAX: it has none
 };
 
 }  // namespace reflex::stream

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <set>
+
 #include "runtime/stream/ndjson_decoder.h"
 #include "tests/unit/stream/pack_fixture.h"
 
@@ -47,6 +49,35 @@ TEST(Ndjson, Event_with_every_member) {
                  R"("code":79,"job":"j118","id":"dmesg/1","text":"a \"b\"","reg":[1,3.0]})"),
             "2026-03-01T12:00:00.250Z gpu.xid src=src seq=1 rep=0 id=dmesg/1 node=n0417 gpu=3 "
             "code=79 reg=[1][3] text='a \"b\"'");
+}
+
+TEST(Ndjson, No_event_is_of_a_time_after_its_arrival) {
+  const auto time_of = [](std::string_view ts, std::string_view arrival) {
+    const std::string line = R"({"ts":)" + std::string(ts) + R"(,"kind":"gpu.xid","node":"n1",)" +
+                             R"("arrival":)" + std::string(arrival) + "}\n";
+    std::set<std::string> times;  // by each of the three readers
+    for (const std::string& lines : {line, line + line + line + line + line + line}) {
+      for (const bool predict : {false, true}) {
+        for (const std::string& event : decode(lines, predict).events) {
+          times.insert(event.substr(0, 24));
+        }
+      }
+    }
+    return times.size() == 1 ? *times.begin() : std::to_string(times.size()) + " times";
+  };
+  EXPECT_EQ(time_of("1760003600123", "1760000000123"), "2025-10-09T08:53:20.123Z");
+  EXPECT_EQ(time_of(R"("2025-10-09T09:53:20Z")", R"("2025-10-09T08:53:20.123Z")"),
+            "2025-10-09T08:53:20.123Z");
+  EXPECT_EQ(time_of("1760000060123", "1760000000123"), "2025-10-09T08:54:20.123Z");  // a minute
+  EXPECT_EQ(time_of("1760000000123", "1760009999123"), "2025-10-09T08:53:20.123Z");  // late
+  EXPECT_EQ(time_of("1760000000123", "null"), "2025-10-09T08:53:20.123Z");
+  EXPECT_EQ(time_of("1760000000123", R"("soon")"), "2025-10-09T08:53:20.123Z");
+  EXPECT_EQ(time_of("1760000000123", "-7"), "2025-10-09T08:53:20.123Z");
+  const Decoded out = decode(
+      R"({"ts":9000000,"kind":"gpu.xid","node":"n1","arrival":10000})" "\n"
+      R"({"arrival":10000,"ts":9000000,"kind":"gpu.xid","node":"n1"})" "\n");
+  EXPECT_EQ(out.counters.ahead_of_arrival, 2u);
+  EXPECT_EQ(out.counters.unknown_fields, 0u);
 }
 
 TEST(Ndjson, Time_as_milliseconds_decimal_or_text) {

@@ -33,6 +33,7 @@ class Feed {
   }
   void push(const std::vector<Event>& events) {
     RecordBatch batch;
+    batch.input = input;
     for (const Event& event : events) {
       abi::Record* record = batch.slab->new_record(6);
       record->kind = kXid;
@@ -69,11 +70,17 @@ class Feed {
     return reorder_->counters().rejected[static_cast<size_t>(reason)];
   }
   Reorder& reorder() { return *reorder_; }
+  /// From now on all events come on one file.
+  void read_a_file() {
+    input = symbol("file");
+    reorder_->add_source(input, false);
+  }
   SymbolId symbol(std::string_view name) { return pack_->symbols->intern(name); }
 
   std::vector<std::string> released;
   std::vector<std::string> late;
   int64_t watermark_ns = INT64_MIN;
+  SymbolId input = kNoSymbol;
 
  private:
   std::shared_ptr<abi::CompiledPack> pack_;
@@ -174,17 +181,99 @@ TEST(Reorder, A_declared_source_holds_the_watermark_until_it_speaks_or_ends) {
   EXPECT_EQ(feed.released.size(), 2u);
 }
 
-TEST(Reorder, A_source_far_behind_becomes_idle_and_may_speak_again) {
+TEST(Reorder, A_silent_source_follows_the_others_and_may_speak_again) {
   Feed feed;
   feed.push({{1'000, "a", "slow"}, {2'000, "b"}, {30'000, "b"}});
   feed.release();
   EXPECT_TRUE(feed.released.empty());
-  feed.push({{100'000, "b"}});
+  // The pace is 178 s since it spoke; it follows 70 s behind: at 109 s, less 5 s of lateness.
+  feed.push({{103'000, "b"}, {104'000, "b"}, {180'000, "b"}});
   feed.release();
-  EXPECT_EQ(feed.released.size(), 3u);
-  feed.push({{99'000, "a", "slow"}});
+  EXPECT_EQ(feed.released.size(), 4u);
+  feed.push({{105'000, "a", "slow"}});
   feed.finish();
-  EXPECT_EQ(feed.released.size(), 5u);
+  EXPECT_EQ(feed.released.size(), 7u);
+  EXPECT_TRUE(feed.late.empty());
+}
+
+constexpr int64_t kHourMs = 3'600'000;
+
+TEST(Reorder, No_source_is_late_because_another_ones_clock_is_ahead) {
+  Feed feed;
+  feed.read_a_file();
+  for (int64_t second = 0; second < 7'200; second += 10) {
+    const int64_t ms = second * 1'000;
+    feed.push({{ms + kHourMs, "g", "ahead"}});
+    // The scheduler is silent for twenty minutes at a time.
+    if (second % 1'200 == 0) feed.push({{ms + 1, "j", "scheduler"}});
+    feed.push({{ms + 2, "n"}});
+    feed.release();
+  }
+  EXPECT_GT(feed.released.size(), 700u);  // it does not wait for the end either
+  feed.finish();
+  EXPECT_TRUE(feed.late.empty());
+  EXPECT_EQ(feed.released.size(), 720u + 6 + 720);
+}
+
+TEST(Reorder, A_source_behind_by_an_hour_is_waited_for_one_behind_by_a_day_is_not) {
+  Feed feed;
+  feed.read_a_file();
+  for (int64_t minute = 2'000; minute < 2'200; ++minute) {
+    const int64_t ms = minute * 60'000;
+    feed.push({{ms, "n"}, {ms - kHourMs, "h", "hour"}, {ms - 24 * kHourMs, "d", "day"}});
+    feed.release();
+  }
+  for (const std::string& late : feed.late) EXPECT_NE(late.find("src=day"), std::string::npos);
+  EXPECT_GT(feed.late.size(), 190u);
+  EXPECT_GT(feed.released.size(), 200u);
+  feed.finish();
+  EXPECT_EQ(feed.released.size() + feed.late.size(), 600u);
+}
+
+TEST(Reorder, Clocks_of_sources_that_differ_make_nothing_late_within_lateness) {
+  EXPECT_TRUE(rc::check([] {
+    ReorderOptions options;
+    options.lateness_ns = 5 * kNsPerSecond;
+    const int64_t offsets_ms[] = {0, kHourMs, -1'200'000, 90'000};
+    std::vector<Event> events = random_events();
+    for (Event& event : events) {
+      const int which = *rc::gen::inRange(0, 4);
+      event.source = std::string(1, static_cast<char>('s' + which));
+      event.code = offsets_ms[which];
+    }
+    for (int64_t second = 70; second >= 0; second -= 10) {  // all are heard
+      for (int which = 0; which < 4; ++which) {
+        events.insert(events.begin(), {1'000'000 - 70'000 + second * 1'000, "n",
+                                       std::string(1, static_cast<char>('s' + which)),
+                                       offsets_ms[which], {}});
+      }
+    }
+    std::vector<Event> arrived = shuffle_within(events, 5'000);
+    Feed feed(options);
+    feed.read_a_file();
+    for (Event& event : arrived) {
+      event.ms += event.code + 2 * kHourMs;
+      feed.push({event});
+      feed.release();
+    }
+    feed.finish();
+    RC_ASSERT(feed.late.empty());
+    RC_ASSERT(feed.released.size() == events.size());
+  }));
+}
+
+TEST(Reorder, A_live_source_ahead_does_not_make_the_others_idle) {
+  ReorderOptions options;
+  options.future_skew_ns = 120 * kNsPerSecond;
+  Feed feed(options);
+  const int64_t start_s = 1'000'000;
+  for (int64_t second = start_s; second < start_s + 300; ++second) {
+    feed.reorder().tick(second * kNsPerSecond);
+    feed.push({{second * 1'000 + 110'000, "g", "ahead"}, {second * 1'000, "n"}});
+    feed.release();
+  }
+  EXPECT_TRUE(feed.late.empty());
+  EXPECT_GT(feed.released.size(), 450u);
 }
 
 TEST(Reorder, A_clock_jump_needs_a_second_event) {
@@ -301,7 +390,7 @@ TEST(Reorder, Events_of_other_sources_advance_the_input_that_brings_them) {
   reorder.add_source(input, false);
   Released out;
   size_t released = 0;
-  for (int64_t second = 0; second < 40; ++second) {
+  for (int64_t second = 0; second < 100; ++second) {
     RecordBatch batch;
     batch.input = input;
     for (const char* source : {"a", "b", "file"}) {
@@ -316,11 +405,11 @@ TEST(Reorder, Events_of_other_sources_advance_the_input_that_brings_them) {
     reorder.push(std::move(batch));
     reorder.release(out);
     released += out.records.size();
-    // Complete up to (not including) 5 s before the last event.
-    EXPECT_EQ(released, second < 5 ? 0u : static_cast<size_t>(second - 5) * 9 + 6);
+    // After a minute, complete up to (not including) 5 s before the last event.
+    EXPECT_EQ(released, second < 60 ? 0u : static_cast<size_t>(second - 5) * 9 + 6);
   }
   reorder.finish(out);
-  EXPECT_EQ(released + out.records.size(), 360u);
+  EXPECT_EQ(released + out.records.size(), 900u);
   EXPECT_TRUE(out.late.empty());
 }
 
