@@ -223,8 +223,8 @@ void EvidenceField::add_spans() {
         own_.push_back(std::make_unique<SignalSpans>());
         at_[ev.signal] = own_.back().get();
       }
-      at_[ev.signal]->spans.push_back({e.onset_ns, std::max(e.onset_ns, e.end_ns - holds), 1, row,
-                                       i, k, suppressed, abi::kNone32});
+      const int64_t last_ns = std::clamp(e.end_ns - holds, e.onset_ns, kEndlessNs);
+      at_[ev.signal]->spans.push_back({e.onset_ns, last_ns, 1, row, i, k, suppressed, abi::kNone32});
     }
   }
   for (abi::SignalId signal = 0; signal < at_.size(); ++signal) {

@@ -22,10 +22,13 @@ namespace reflex::attribution {
 
 inline constexpr uint32_t kNoNode = 0xffffffffu;
 
+/// Why: the end of a condition that still holds; lags of centuries may be added to it.
+inline constexpr int64_t kEndlessNs = INT64_MAX / 2;
+
 /// One episode as evidence: active during [onset_ns, last_ns].
 struct Span {
   int64_t onset_ns = 0;
-  int64_t last_ns = 0;      // last time that it was seen (not last + holds)
+  int64_t last_ns = 0;      // last time that it was seen (not last + holds), or kEndlessNs
   double survive = 1;       // product of (1 - p) over the observed parent signals
   uint32_t node = kNoNode;  // row; kNoNode for signals without a node key
   uint32_t evidence = 0;    // index into Input::evidence
@@ -49,11 +52,9 @@ inline bool in_window(const Span& s, const abi::EdgePlan& e, int64_t t_ns) {
   return s.onset_ns <= t_ns + e.lag_hi_ns && s.last_ns >= t_ns + e.lag_lo_ns;
 }
 
-/// The last time at which a hypothesis may have begun for the span to be in its window. A condition
-/// that still holds has no end: INT64_MAX stays what it is.
+/// The last time at which a hypothesis may have begun for the span to be in its window.
 inline int64_t latest_onset(const Span& s, const abi::EdgePlan& e) {
-  const bool endless = e.lag_lo_ns < 0 && s.last_ns > INT64_MAX + e.lag_lo_ns;
-  return endless ? INT64_MAX : s.last_ns - e.lag_lo_ns;
+  return s.last_ns - e.lag_lo_ns;
 }
 
 class EvidenceField {

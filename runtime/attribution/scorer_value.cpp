@@ -441,9 +441,7 @@ void Scorer::fill_table(const Term& term, GroupTable& g) const {
     pieces.clear();
     for (const Span& s : field_.spans(e.to, row)) {
       if (term.filter && !field_.compatible(*term.filter, field_.evidence(s).entity)) continue;
-      const int64_t last_ns = latest_onset(s, e);
-      pieces.push_back({s.onset_ns - e.lag_hi_ns, last_ns == INT64_MAX ? last_ns : last_ns + 1,
-                        fired(term, s)});
+      pieces.push_back({s.onset_ns - e.lag_hi_ns, latest_onset(s, e) + 1, fired(term, s)});
       const int64_t t = shifted_onset(s, e);
       if (g.earliest_onset_ns == kNoTimeNs || t < g.earliest_onset_ns) g.earliest_onset_ns = t;
     }

@@ -17,6 +17,8 @@
 namespace reflex::attribution {
 namespace {
 
+__extension__ using Wide = __int128;  // lags are added to the end of what has no end
+
 // Full range from the first case on: these worlds are small anyway.
 int pick(int lo, int hi) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(lo, hi + 1));
@@ -92,6 +94,7 @@ void random_world(World& w) {
     if (at == 5) {
       for (auto& c_b : ev.episodes[0].lead_counts) c_b = static_cast<uint16_t>(pick(0, 3));
     }
+    if (pick(0, 4) == 0) ev.episodes[0].end_ns = INT64_MAX;  // it still holds
     if (pick(0, 7) == 0 && at != 4) {
       ev.episodes[0].suppressed_by = pick(0, 1) == 0 ? "maintenance" : "suppress lab: burn-in";
     }
@@ -251,7 +254,7 @@ struct Oracle {
     return std::max(plain, (fired - 1 + 0.3) / (nodes - 1 + 0.6));
   }
   static bool in_window(const abi::EdgePlan& e, const Seen& v, int64_t t) {
-    return v.onset <= t + e.lag_hi_ns && v.last >= t + e.lag_lo_ns;
+    return v.onset <= t + e.lag_hi_ns && v.last >= Wide{t} + e.lag_lo_ns;
   }
   double p(const abi::EdgePlan& e, abi::ClassId c) const {
     if (e.has_weight) {
@@ -294,7 +297,7 @@ struct Oracle {
   bool parent_fired(const abi::EdgePlan& e, const Seen& v, const NodeView* on) const {
     for (const Seen& u : seen(e.from, nullptr, -1)) {
       if (!u.ev->episodes[0].suppressed_by.empty()) continue;
-      if (v.onset < u.onset + e.lag_lo_ns || v.onset > u.last + e.lag_hi_ns) continue;
+      if (v.onset < u.onset + e.lag_lo_ns || v.onset > Wide{u.last} + e.lag_hi_ns) continue;
       if (!on || !on_node(keys(e.from))) return true;
       const NodeView* at = nullptr;
       for (const NodeView& x : w.input.nodes) {
