@@ -82,13 +82,14 @@ HttpReply one_verdict(Api& api, const HttpRequest& request) {
   return reply;
 }
 
-/// A verdict in the form that `as` asks for; without it, what the Accept header prefers.
+/// A verdict in the form that `as` asks for (the words of `reflex explain --as`); without it, what
+/// the Accept header prefers. `md`: of older clients.
 HttpReply explained(const HttpRequest& request, const std::string& json) {
   std::string as = request.param("as");
   if (as.empty()) {
     const std::string accept = request.header("accept");
     as = accept.find("text/html") != std::string::npos       ? "html"
-         : accept.find("text/markdown") != std::string::npos ? "md"
+         : accept.find("text/markdown") != std::string::npos ? "markdown"
                                                              : "json";
   }
   HttpReply reply;
@@ -103,14 +104,15 @@ HttpReply explained(const HttpRequest& request, const std::string& json) {
   if (as == "html") {
     reply.type = "text/html; charset=utf-8";
     reply.body = explain::to_html(verdict.value());
-  } else if (as == "md") {
+  } else if (as == "markdown" || as == "md") {
     reply.type = "text/markdown; charset=utf-8";
     reply.body = explain::to_markdown(verdict.value());
-  } else if (as == "text") {
+  } else if (as == "text" || as == "full") {
     reply.type = "text/plain; charset=utf-8";
-    reply.body = explain::to_text(verdict.value(), false);
+    reply.body = as == "full" ? explain::to_text(verdict.value(), false)
+                              : explain::to_brief(verdict.value(), false);
   } else {
-    return bad_param("as", "json, md, html or text");
+    return bad_param("as", "json, markdown, html, text or full");
   }
   return reply;
 }

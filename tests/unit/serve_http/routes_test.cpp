@@ -55,8 +55,10 @@ TEST(Routes, ExplanationsInEveryForm) {
   EXPECT_NE(html.body.find("<svg"), std::string::npos);
   EXPECT_EQ(html.header("Content-Type"), "text/html; charset=utf-8");
   EXPECT_NE(html.header("Content-Security-Policy").find("default-src 'none'"), std::string::npos);
-  EXPECT_NE(s.get(base + "?as=md").body.find("n03"), std::string::npos);
-  EXPECT_NE(s.get(base + "?as=text").body.find("n03"), std::string::npos);
+  for (const char* as : {"md", "markdown", "text", "full"}) {
+    EXPECT_NE(s.get(base + "?as=" + as).body.find("n03"), std::string::npos) << as;
+  }
+  EXPECT_LT(s.get(base + "?as=text").body.size(), s.get(base + "?as=full").body.size());
   EXPECT_EQ(s.get(base, "Accept: text/html,application/xml\r\n").body, html.body);
   EXPECT_EQ(s.get(base + "?as=pdf").status, 400);
   EXPECT_EQ(s.get("/api/v1/verdicts/none/explanation").status, 404);
