@@ -141,6 +141,7 @@ struct Scorer::Plain {
   std::vector<double> habits;
   // [edge * classes] 1 - p + p R of a graded edge, of a node that shows nothing; NaN: not asked
   std::vector<double> wear;
+  std::vector<double> wear_of_fault;  // [fault that wears * classes] product of these
   // The same for windows that are still open, which ask for few onsets again and again.
   struct OpenSilent {
     size_t at = SIZE_MAX;
@@ -148,6 +149,33 @@ struct Scorer::Plain {
     Weight weight;
   };
   std::array<OpenSilent, 1024> open_silent;
+};
+
+/// What the nodes of a calm cause have in common: those of a class that show nothing weigh the same.
+struct Scorer::Calm {
+  std::vector<uint32_t> own;    // its terms (Plain::terms) on the own node
+  std::vector<uint32_t> dated;  // of these, those whose silence depends on the onset
+  int64_t closed_ns = 0;        // for onsets up to this one it does not: all windows have passed
+  // Terms on entities without a node: their spans in turn, and where each list of spans ends.
+  struct Entity {
+    uint32_t term = 0;
+    uint32_t first = 0, last = 0;  // of pieces
+    bool observed = false;
+  };
+  std::vector<Entity> entities;
+  std::vector<Piece> pieces;
+  std::vector<int64_t> onsets;  // the earliest of each entity term
+  struct OfClass {
+    double fixed = 0;            // silence of what has no date
+    double closed = 0;           // and of what has one, once its windows have passed
+    bool known = false;
+    struct At {
+      int64_t t_ns = kNoTimeNs;
+      double nats = 0;
+    };
+    std::array<At, 8> at;
+  };
+  std::vector<OfClass> classes;  // [class slot]
 };
 
 }  // namespace reflex::attribution

@@ -23,17 +23,28 @@ double Scorer::ailing_nats(const Candidate& c) {
     if (before == before) return known = before;
   }
   double sum = 0;
-  for (const std::vector<uint32_t>& edges : field_.shape().wear_edges) {
-    double product = 1;  // exp(M_f)
-    for (const uint32_t edge : edges) product *= wear_factor(edge, c.row);
-    sum += product;
-  }
+  for (size_t f = 0; f < field_.shape().wear_edges.size(); ++f) sum += wear_product(f, c.row);
   const double g = numbers_.degrading_elsewhere();
   const size_t faults = field_.shape().wear_edges.size();
   known = faults == 0 ? 0
                       : round_nats(-std::log((1 - g) + g * sum / static_cast<double>(faults)) *
                                    numbers_.ailing_multiplier() / numbers_.temperature());
   return known;
+}
+
+// exp(M_f). Equal for all nodes of a class that show nothing of it.
+double Scorer::wear_product(size_t fault, uint32_t row) const {
+  const PackShape& shape = field_.shape();
+  const bool plain =
+      !field_.repaired_lately(row) &&
+      !meet(field_.shown(row), shape.wear_signals[fault].data(), shape.words);
+  double& known =
+      plain_->wear_of_fault[fault * plain_->class_count + plain_->class_slot[class_of(row)]];
+  if (plain && known == known) return known;
+  double product = 1;
+  for (const uint32_t edge : shape.wear_edges[fault]) product *= wear_factor(edge, row);
+  if (plain) known = product;
+  return product;
 }
 
 double Scorer::wear_factor(uint32_t edge, uint32_t row) const {
