@@ -139,9 +139,13 @@ struct Scorer::Plain {
   std::vector<Weight> silent;
   // [cause * classes] sum of `silent` over Cause::habits; NaN: not asked
   std::vector<double> habits;
-  // [edge * classes] 1 - p + p R of a graded edge, of a node that shows nothing; NaN: not asked
-  std::vector<double> wear;
-  std::vector<double> wear_of_fault;  // [fault that wears * classes] product of these
+  // Of a node that shows nothing: 1 - p + p R of each wear edge of a fault, and their product. NaN or
+  // not there: not asked.
+  struct Wear {
+    std::vector<double> factors;
+    double product = std::nan("");
+  };
+  std::vector<Wear> wear;  // [fault that wears * classes]
   // The same for windows that are still open, which ask for few onsets again and again.
   struct OpenSilent {
     size_t at = SIZE_MAX;

@@ -56,6 +56,12 @@ class Maker {
     }
   }
 
+  void add_part_key(const std::string& key) {
+    const auto it = std::find(part_keys_.begin(), part_keys_.end(), key);
+    shape_.part_key.push_back(static_cast<uint32_t>(it - part_keys_.begin()));
+    if (it == part_keys_.end()) part_keys_.push_back(key);
+  }
+
   bool on_node(uint32_t entity_kind) const { return shape_.kinds[entity_kind].node_at >= 0; }
 
   void add_signals() {
@@ -65,6 +71,7 @@ class Maker {
       const bool graded = s.shape == abi::SignalShape::kCount && s.count.graded.on;
       if (graded) set_bit(shape_.graded.data(), id);
       shape_.votes.push_back(s.count.graded.votes ? 1 : 0);
+      add_part_key(s.count.part_key);
     }
     shape_.is_parent.assign(pack_.signals.size(), 0);
     shape_.spreads.assign(pack_.signals.size(), 0);
@@ -151,6 +158,7 @@ class Maker {
 
   const abi::CompiledPack& pack_;
   PackShape shape_;
+  std::vector<std::string> part_keys_{std::string()};
 };
 
 }  // namespace

@@ -49,6 +49,7 @@ struct PackShape {
   std::vector<uint8_t> is_parent;   // [SignalId] an edge to another signal begins here
   std::vector<uint8_t> spreads;     // [SignalId] some edge says how it shows on many nodes
   std::vector<uint8_t> votes;       // [SignalId] graded votes
+  std::vector<uint32_t> part_key;   // [SignalId] equal numbers: parts under the same key; 0: none
   std::vector<uint8_t> shares_key;  // [edge] cause and signal have a key in common
   SignalBits graded;
   SignalBits masked;  // some common-mode rule lists it

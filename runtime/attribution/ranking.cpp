@@ -122,6 +122,7 @@ class Ranker {
         return of_a != of_b ? of_a > of_b : before(a, b);
       });
       co_[active.row] = 1;
+      any_co_ = true;
       co_odds_[active.row] = active.log_odds + shift(active);
       std::erase_if(rivals, [&](const Candidate& c) { return c.row == active.row; });
     }
@@ -159,8 +160,11 @@ class Ranker {
   }
   double bar(const Candidate& c) const { return beside_first(c) ? bar_beside_ : bar_; }
 
-  // exp(log_odds - top) summed from the largest, so that the sum does not depend on names.
+  // exp(log_odds - top) summed from the largest, so that the sum does not depend on names. What is
+  // less than half a unit in the last place of the largest one changes no sum that begins with it.
   static double sum_sorted(std::vector<double>& values) {
+    const double least = *std::max_element(values.begin(), values.end()) * 0x1p-54;
+    std::erase_if(values, [least](double v) { return v < least; });
     std::sort(values.begin(), values.end(), std::greater<>());
     double sum = 0;
     for (double v : values) sum += v;
@@ -202,7 +206,9 @@ class Ranker {
     double top = 0;  // log-odds of "none"
     for (const Candidate& c : r_.candidates) top = std::max(top, c.log_odds);
     // Candidates of accepted further culprits are no rivals of the others: their own odds decide.
-    std::vector<double> weights{std::exp(-top)};
+    std::vector<double> weights;
+    weights.reserve(r_.candidates.size() + 1);
+    weights.push_back(std::exp(-top));
     std::vector<double> weight(r_.candidates.size(), 0);
     for (size_t i = 0; i < r_.candidates.size(); ++i) {
       const Candidate& c = r_.candidates[i];
@@ -216,6 +222,7 @@ class Ranker {
     r_.p_none = std::exp(-top) / total;
     r_.p.assign(r_.candidates.size(), 0);
     std::vector<uint32_t> live;
+    live.reserve(weight.size());
     for (uint32_t i = 0; i < weight.size(); ++i) {
       if (weight[i] == 0) continue;
       const Candidate& c = r_.candidates[i];
@@ -229,7 +236,7 @@ class Ranker {
 
   // How many of the nodes that the candidate stands for are not accepted further culprits.
   size_t rivals_in(const Candidate& c) const {
-    if (!names_node(c)) return 1 + c.alike.size();
+    if (!any_co_ || !names_node(c)) return 1 + c.alike.size();
     size_t n = co_[c.row] ? 0 : 1;
     for (uint32_t row : c.alike) n += co_[row] ? 0 : 1;
     return n;
@@ -240,6 +247,7 @@ class Ranker {
   // An accepted further culprit: its probability is that of its residual odds, split over its own
   // hypotheses by weight.
   void co_culprits() {
+    if (!any_co_) return;
     std::vector<double> best(co_.size(), -1e300);
     for (const Candidate& c : r_.candidates) {
       if (is_co(c)) best[c.row] = std::max(best[c.row], c.log_odds);
@@ -339,6 +347,7 @@ class Ranker {
   size_t listed_;
   Ranking r_;
   std::vector<uint8_t> co_;
+  bool any_co_ = false;
   std::vector<double> co_odds_;
   // shift() and bar(), whose logarithms are the same for all candidates.
   double by_coincidence_ = 0;

@@ -64,9 +64,7 @@ void Scorer::add_plain() {
   }
   plain.fired.assign(pack_.edges.size() * plain.class_count, {1, std::nan("")});
   plain.silent = plain.fired;
-  plain.wear.assign(plain.fired.size(), std::nan(""));
-  plain.wear_of_fault.assign(field_.shape().wear_edges.size() * plain.class_count,
-                             std::nan(""));
+  plain.wear.resize(field_.shape().wear_edges.size() * plain.class_count);
   plain.habits.assign(pack_.causes.size() * plain.class_count, std::nan(""));
 }
 

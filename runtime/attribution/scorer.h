@@ -254,6 +254,7 @@ class Scorer {
   std::vector<int64_t> scratch_onsets_;
   std::vector<Line> scratch_lines_;
   std::vector<Piece> scratch_pieces_;
+  mutable std::vector<std::pair<uint32_t, const Span*>> scratch_naming_;  // of agreement()
   struct TableKey {
     uint32_t edge;
     const Group* group;  // identity only: never iterated for output
