@@ -157,9 +157,12 @@ struct Scorer::Plain {
 
 /// What the nodes of a calm cause have in common: those of a class that show nothing weigh the same.
 struct Scorer::Calm {
-  std::vector<uint32_t> own;    // its terms (Plain::terms) on the own node
-  std::vector<uint32_t> dated;  // of these, those whose silence depends on the onset
-  int64_t closed_ns = 0;        // for onsets up to this one it does not: all windows have passed
+  struct Own {  // a term (Plain::terms) on the own node
+    uint32_t term = 0;
+    bool dated = false;  // its silence depends on the onset
+  };
+  std::vector<Own> own;
+  int64_t closed_ns = 0;  // for onsets up to this one it does not: all windows have passed
   // Terms on entities without a node: their spans in turn, and where each list of spans ends.
   struct Entity {
     uint32_t term = 0;
@@ -170,9 +173,8 @@ struct Scorer::Calm {
   std::vector<Piece> pieces;
   std::vector<int64_t> onsets;  // the earliest of each entity term
   struct OfClass {
-    double fixed = 0;            // silence of what has no date
-    double closed = 0;           // and of what has one, once its windows have passed
-    bool known = false;
+    double fixed = std::nan("");   // silence of what has no date; NaN: not asked
+    double closed = std::nan("");  // and of what has one, once its windows have passed
     struct At {
       int64_t t_ns = kNoTimeNs;
       double nats = 0;

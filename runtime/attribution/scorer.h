@@ -138,6 +138,7 @@ class Scorer {
     uint32_t first = 0, last = 0;  // of scratch_pieces_
     bool whole = false;            // a group: ask value_at()
     bool open = false;             // its silence depends on the onset
+    bool observed = true;          // a candidate of a calm cause: silent otherwise, else nothing
     double silent_nats = 0;        // else
   };
   /// What the own graded signals weigh that show nothing; their terms need no line then. False: some
@@ -153,8 +154,9 @@ class Scorer {
   void evaluate_calm(Candidate& c);
   Calm& calm_of(const Candidate& c);
   void add_calm_entities(const Candidate& c, Calm& calm);
+  [[nodiscard]] double calm_fixed(const Candidate& c, Calm& calm) const;
   [[nodiscard]] double calm_nats(const Candidate& c, Calm& calm, int64_t t_ns) const;
-  void add_shown(const Candidate& c, const Term& plain, uint32_t at);
+  void add_shown(const Candidate& c, const Term& plain, uint32_t at, bool dated);
   void resolve(const Candidate& c, Term& term);
   void resolve_group(const Candidate& c, Term& term);
   [[nodiscard]] const Group* group_of(const Candidate& c, abi::Scope scope) const;

@@ -9,13 +9,11 @@
 
 namespace reflex::attribution {
 
-// Not: what culprits explain, a repair that shortens the silence, signals that may be a storm, and
-// sources that do not report.
+// Not: what culprits explain, and signals that may be a storm.
 bool Scorer::is_calm(const Candidate& c) const {
   const PackShape::Cause& cause = field_.shape().causes[c.cause];
-  return cause.calm && c.row != kNoNode && active_.empty() && !field_.repaired_lately(c.row) &&
-         !meet(field_.shown(c.row), cause.own_spread.data(), field_.shape().words) &&
-         field_.all_observed(cause.own, c.row);
+  return cause.calm && c.row != kNoNode && active_.empty() &&
+         !meet(field_.shown(c.row), cause.own_spread.data(), field_.shape().words);
 }
 
 Scorer::Calm& Scorer::calm_of(const Candidate& c) {
@@ -38,10 +36,9 @@ Scorer::Calm& Scorer::calm_of(const Candidate& c) {
   for (uint32_t i = 0; i < all.size(); ++i) {
     const abi::EdgePlan& e = *all[i].edge;
     if (all[i].reach != Term::Reach::kOwn) continue;
-    known->own.push_back(i);
-    if (e.has_weight || numbers_.graded(e.to)) continue;
-    known->dated.push_back(i);
-    known->closed_ns = std::min(known->closed_ns, field_.input().now_ns - e.lag_hi_ns);
+    const bool dated = !e.has_weight && !numbers_.graded(e.to);
+    known->own.push_back({i, dated});
+    if (dated) known->closed_ns = std::min(known->closed_ns, field_.input().now_ns - e.lag_hi_ns);
   }
   add_calm_entities(c, *known);
   known->classes.resize(plain_->class_count);
@@ -72,25 +69,38 @@ void Scorer::add_calm_entities(const Candidate& c, Calm& calm) {
   }
 }
 
-// What a node of the candidate's class weighs that shows nothing of the cause.
-double Scorer::calm_nats(const Candidate& c, Calm& calm, int64_t t_ns) const {
+// The silence of what has no date.
+double Scorer::calm_fixed(const Candidate& c, Calm& calm) const {
   const std::vector<Term>& all = plain_->terms[c.cause];
-  Calm::OfClass& own = calm.classes[plain_->class_slot[class_of(c.row)]];
-  if (!own.known) {
-    own.known = true;
+  const auto undated = [&](bool dated) {
+    double nats = 0;
     // Before any window is open, silence that has a date is that of a window that has passed.
     const int64_t past_ns = std::min(calm.closed_ns, field_.input().opened_ns);
-    for (const uint32_t i : calm.own) own.fixed += silent(*all[i].edge, c.row, past_ns).nats;
-    for (const uint32_t i : calm.dated) own.closed += silent(*all[i].edge, c.row, past_ns).nats;
-    own.fixed -= own.closed;
-  }
-  Calm::OfClass::At& known = own.at[GroupTable::slot(t_ns, 3)];
+    for (const Calm::Own& own : calm.own) {
+      if (own.dated == dated) nats += silent(*all[own.term].edge, c.row, past_ns).nats;
+    }
+    return nats;
+  };
+  if (field_.repaired_lately(c.row)) return undated(false);  // the node's own
+  Calm::OfClass& of_class = calm.classes[plain_->class_slot[class_of(c.row)]];
+  if (of_class.fixed != of_class.fixed) of_class.fixed = undated(false);
+  return of_class.fixed;
+}
+
+// What has a date, and what entities without a node show.
+double Scorer::calm_nats(const Candidate& c, Calm& calm, int64_t t_ns) const {
+  Calm::OfClass& of_class = calm.classes[plain_->class_slot[class_of(c.row)]];
+  Calm::OfClass::At& known = of_class.at[GroupTable::slot(t_ns, 3)];
   if (known.t_ns == t_ns) return known.nats;
-  double nats = own.fixed;
-  if (t_ns <= calm.closed_ns) {
-    nats += own.closed;
-  } else {
-    for (const uint32_t i : calm.dated) nats += silent(*all[i].edge, c.row, t_ns).nats;
+  const std::vector<Term>& all = plain_->terms[c.cause];
+  const bool closed = t_ns <= calm.closed_ns;
+  double nats = closed ? of_class.closed : 0;
+  if (!closed || nats != nats) {
+    nats = 0;
+    for (const Calm::Own& own : calm.own) {
+      if (own.dated) nats += silent(*all[own.term].edge, c.row, t_ns).nats;
+    }
+    if (closed) of_class.closed = nats;
   }
   for (const Calm::Entity& entity : calm.entities) {
     if (const Piece* best = best_piece(calm.pieces, entity.first, entity.last, t_ns))
@@ -103,12 +113,14 @@ double Scorer::calm_nats(const Candidate& c, Calm& calm, int64_t t_ns) const {
 }
 
 // The spans of one of its terms on the node as pieces, and their onsets.
-void Scorer::add_shown(const Candidate& c, const Term& plain, uint32_t at) {
+void Scorer::add_shown(const Candidate& c, const Term& plain, uint32_t at, bool dated) {
   Term term = plain;
   term.filter = &c.entity;
   const abi::EdgePlan& e = *term.edge;
   Line line;
   line.term = at;
+  line.open = dated;
+  line.observed = field_.observed(e.to, c.row);
   line.first = static_cast<uint32_t>(scratch_pieces_.size());
   const size_t first = scratch_onsets_.size();
   for (const Span& s : field_.spans(e.to, c.row)) {
@@ -119,9 +131,8 @@ void Scorer::add_shown(const Candidate& c, const Term& plain, uint32_t at) {
   }
   keep_own_onsets(scratch_onsets_, first);
   line.last = static_cast<uint32_t>(scratch_pieces_.size());
-  if (line.first == line.last) return;
-  line.open = !e.has_weight && !numbers_.graded(e.to);
-  if (!line.open) line.silent_nats = silent(e, c.row, field_.input().opened_ns).nats;
+  if (line.first == line.last && line.observed) return;
+  if (!dated) line.silent_nats = silent(e, c.row, field_.input().opened_ns).nats;
   scratch_lines_.push_back(line);
 }
 
@@ -133,20 +144,25 @@ void Scorer::evaluate_calm(Candidate& c) {
   scratch_onsets_.assign(1, field_.input().opened_ns);
   scratch_onsets_.insert(scratch_onsets_.end(), calm.onsets.begin(), calm.onsets.end());
   const uint64_t* shown = field_.shown(c.row);
-  for (const uint32_t i : calm.own) {
-    if (has_bit(shown, all[i].edge->to)) add_shown(c, all[i], i);
+  const bool reports = field_.all_observed(field_.shape().causes[c.cause].own, c.row);
+  for (const Calm::Own& own : calm.own) {
+    const Term& term = all[own.term];
+    const bool shows = has_bit(shown, term.edge->to);
+    if (!shows && (reports || field_.observed(term.edge->to, c.row))) continue;
+    add_shown(c, term, own.term, own.dated);
   }
   std::sort(scratch_onsets_.begin(), scratch_onsets_.end());
   scratch_onsets_.erase(std::unique(scratch_onsets_.begin(), scratch_onsets_.end()),
                         scratch_onsets_.end());
-  const double constant = c.prior_nats + ailing_nats(c) + agreement(c).nats;
+  const double constant =
+      c.prior_nats + ailing_nats(c) + agreement(c).nats + calm_fixed(c, calm);
   bool first = true;
   for (const int64_t t : scratch_onsets_) {
     double sum = constant + calm_nats(c, calm, t);
     for (const Line& line : scratch_lines_) {
       const Piece* best = best_piece(scratch_pieces_, line.first, line.last, t);
-      if (!best) continue;
-      sum += best->nats;
+      if (!best && line.observed) continue;  // silent, as it was taken to be
+      if (best) sum += best->nats;
       sum -= line.open ? silent(*all[line.term].edge, c.row, t).nats : line.silent_nats;
     }
     if (first || sum > c.log_odds) c.log_odds = sum, c.onset_ns = t;
