@@ -58,28 +58,37 @@ Scorer::Agreement Scorer::agreement(const Candidate& c) const {
   if (shared_bits(field_.shown(c.row), shape.causes[c.cause].naming.data(), shape.words) < 2) {
     return out;
   }
-  std::vector<Named> named;  // allocates only when something names a part
+  // Most name nothing together: their likelihood ratios are never asked for.
+  std::vector<std::pair<uint32_t, const Span*>>& naming = scratch_naming_;
+  naming.clear();
   int64_t from_ns = INT64_MAX;
   int64_t to_ns = INT64_MIN;
+  uint32_t key = 0;
   for (const uint32_t edge : graph_.cause_edges[c.cause]) {
     const abi::EdgePlan& e = pack_.edges[edge];
+    const uint32_t own_key = shape.part_key[e.to];
+    if (own_key == 0 || (key != 0 && own_key != key)) continue;
     if (e.scope != abi::Scope::kSelf || !numbers_.graded(e.to)) continue;
-    const std::string& key = pack_.signals[e.to].count.part_key;
-    if (key.empty() || (!out.key.empty() && key != out.key)) continue;
     for (const Span& s : field_.spans(e.to, c.row)) {
-      const uint64_t part = field_.episode(s).part;
-      if (part == 0 || s.suppressed) continue;
-      const double pr = field_.strength(e, class_of(c.row)) *
-                        numbers_.soft_ratio(e.to, field_.soft(s), survive_of({}, s));
-      const double active = pr / (1 - field_.strength(e, class_of(c.row)) + pr);
-      named.push_back({part, kNamesOwnPart * active});
-      out.key = key;
+      if (field_.episode(s).part == 0 || s.suppressed) continue;
+      naming.emplace_back(edge, &s);
+      key = own_key;
       from_ns = std::min(from_ns, s.onset_ns);
       to_ns = std::max(to_ns, s.last_ns);
       break;
     }
   }
-  if (named.size() < 2 || to_ns - from_ns < kOneEventNs) return out;
+  if (naming.size() < 2 || to_ns - from_ns < kOneEventNs) return out;
+  std::vector<Named> named;
+  named.reserve(naming.size());
+  for (const auto& [edge, s] : naming) {
+    const abi::EdgePlan& e = pack_.edges[edge];
+    const double pr = field_.strength(e, class_of(c.row)) *
+                      numbers_.soft_ratio(e.to, field_.soft(*s), survive_of({}, *s));
+    const double active = pr / (1 - field_.strength(e, class_of(c.row)) + pr);
+    named.push_back({field_.episode(*s).part, kNamesOwnPart * active});
+  }
+  out.key = pack_.signals[pack_.edges[naming[0].first].to].count.part_key;
   out.signals = static_cast<uint32_t>(named.size());
   // Sorted: the product must not depend on the order of edges in the pack.
   std::sort(named.begin(), named.end(), [](const Named& a, const Named& b) {

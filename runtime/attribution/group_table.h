@@ -139,8 +139,13 @@ struct Scorer::Plain {
   std::vector<Weight> silent;
   // [cause * classes] sum of `silent` over Cause::habits; NaN: not asked
   std::vector<double> habits;
-  // [edge * classes] 1 - p + p R of a graded edge, of a node that shows nothing; NaN: not asked
-  std::vector<double> wear;
+  // Of a node that shows nothing: 1 - p + p R of each wear edge of a fault, and their product. NaN or
+  // not there: not asked.
+  struct Wear {
+    std::vector<double> factors;
+    double product = std::nan("");
+  };
+  std::vector<Wear> wear;  // [fault that wears * classes]
   // The same for windows that are still open, which ask for few onsets again and again.
   struct OpenSilent {
     size_t at = SIZE_MAX;
@@ -148,6 +153,35 @@ struct Scorer::Plain {
     Weight weight;
   };
   std::array<OpenSilent, 1024> open_silent;
+};
+
+/// What the nodes of a calm cause have in common: those of a class that show nothing weigh the same.
+struct Scorer::Calm {
+  struct Own {  // a term (Plain::terms) on the own node
+    uint32_t term = 0;
+    bool dated = false;  // its silence depends on the onset
+  };
+  std::vector<Own> own;
+  int64_t closed_ns = 0;  // for onsets up to this one it does not: all windows have passed
+  // Terms on entities without a node: their spans in turn, and where each list of spans ends.
+  struct Entity {
+    uint32_t term = 0;
+    uint32_t first = 0, last = 0;  // of pieces
+    bool observed = false;
+  };
+  std::vector<Entity> entities;
+  std::vector<Piece> pieces;
+  std::vector<int64_t> onsets;  // the earliest of each entity term
+  struct OfClass {
+    double fixed = std::nan("");   // silence of what has no date; NaN: not asked
+    double closed = std::nan("");  // and of what has one, once its windows have passed
+    struct At {
+      int64_t t_ns = kNoTimeNs;
+      double nats = 0;
+    };
+    std::array<At, 8> at;
+  };
+  std::vector<OfClass> classes;  // [class slot]
 };
 
 }  // namespace reflex::attribution

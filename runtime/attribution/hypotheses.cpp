@@ -15,6 +15,9 @@ class Maker {
   Maker(const EvidenceField& field, const CauseGraph& graph) : field_(field), graph_(graph) {}
 
   std::vector<Candidate> make() {
+    // Why: a small job has one for each node and cause at most; of a large one most are alike.
+    constexpr size_t kReservedMax = 2000;
+    out_.reserve(std::min(field_.rows().size() * graph_.cause_order.size(), kReservedMax));
     for (abi::CauseId c : graph_.cause_order) add(c);
     return std::move(out_);
   }
@@ -24,6 +27,8 @@ class Maker {
   std::vector<Candidate> make_again(const EvidenceField& whole,
                                     const std::vector<Candidate>& before,
                                     std::vector<uint32_t>& from) {
+    out_.reserve(before.size());
+    from.reserve(before.size());
     size_t first = 0;
     for (abi::CauseId c : graph_.cause_order) {
       size_t last = first;
@@ -227,10 +232,10 @@ class Maker {
   void add_entities(abi::CauseId c, uint32_t row) {
     const auto& keys = kinds()[cause(c).entity_kind].keys;
     abi::EntityKey key = node_entity(c, row);
+    if (keys.size() < 2) return push(c, row, key);
     std::vector<abi::EntityKey> found;
     for (abi::SignalId signal : own_) {
       for (const Span& s : field_.spans(signal, row)) {
-        if (keys.size() < 2) break;
         abi::EntityKey named = key;
         named.count = static_cast<uint8_t>(keys.size());
         bool all = true;

@@ -45,8 +45,6 @@ double leak_in(double per_hour, double hours) {
 
 }  // namespace
 
-double round_nats(double nats) { return std::nearbyint(nats * 0x1p32) * 0x1p-32; }
-
 double author_leak(const abi::CompiledPack& pack, const abi::EdgePlan& edge) {
   const abi::SignalPlan& s = pack.signals[edge.to];
   if (s.leak_per_hour > 0) return leak_in(s.leak_per_hour, window_hours(edge));
@@ -73,6 +71,7 @@ Numbers::Numbers(const abi::CompiledPack& pack, const Input& input, LevelCache& 
   }
   if (model_ && model_->temperature > 0) temperature_ = model_->temperature;
   rates_.resize(pack.signals.size());
+  hazards_.assign(input.nodes.size(), std::nan(""));
   job_nodes_ = std::max<double>(
       1, static_cast<double>(std::count_if(input.nodes.begin(), input.nodes.end(),
                                            [](const NodeView& v) { return v.in_job; })));
@@ -222,7 +221,13 @@ double Numbers::hazard(abi::CauseId c, const NodeView& view) const {
       list.begin(), list.end(), std::make_pair(view.node, c),
       [](const CauseHazard& h, const auto& key) { return std::make_pair(h.node, h.cause) < key; });
   const bool own = it != list.end() && it->node == view.node && it->cause == c;
-  const double factor = own ? it->factor : view.hazard;
+  if (own) return scaled_hazard(it->factor);
+  double& known = hazards_[static_cast<size_t>(&view - input_.nodes.data())];
+  if (known != known) known = scaled_hazard(view.hazard);
+  return known;
+}
+
+double Numbers::scaled_hazard(double factor) const {
   const bool scaled = model_ && model_->history_multiplier != 1 && factor != 1;
   return scaled ? std::pow(factor, model_->history_multiplier) : factor;
 }

@@ -6,6 +6,7 @@
 // one object serves all rankings of an incident; not for several threads. Borrows pack and Input.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,13 @@
 namespace reflex::attribution {
 
 /// Rounded to a multiple of 2^-32: sums of such numbers are exact and do not depend on the order.
-double round_nats(double nats);
+inline double round_nats(double nats) {
+  const double x = nats * 0x1p32;
+  if (!(std::fabs(x) < 0x1p51)) return std::nearbyint(x) * 0x1p-32;
+  // nearbyint() without a call: a sum that large has no room for fractions.
+  constexpr double kNoFractions = 0x1.8p52;
+  return std::copysign(x + kNoFractions - kNoFractions, x) * 0x1p-32;
+}
 
 /// Benign chance of the edge's signal in the edge's window, by its author alone.
 double author_leak(const abi::CompiledPack& pack, const abi::EdgePlan& edge);
@@ -72,6 +79,7 @@ class Numbers {
   [[nodiscard]] const abi::BenignRate& rate(abi::SignalId s, const NodeView& view) const;
   [[nodiscard]] double stated_rate(abi::SignalId s, double fallback) const;
   [[nodiscard]] bool learned_leak(abi::SignalId s) const;
+  [[nodiscard]] double scaled_hazard(double factor) const;
   void add_strengths();
   void add_laws();
 
@@ -95,6 +103,7 @@ class Numbers {
     abi::BenignRate rate;
   };
   mutable std::vector<std::vector<Known>> rates_;  // [signal][Input::nodes]
+  mutable std::vector<double> hazards_;            // [Input::nodes] of all faults; NaN: not asked
   LevelCache& shared_levels_;
   mutable LevelWeights level_weights_;
   double job_nodes_ = 1;

@@ -23,7 +23,10 @@ class Maker {
       const auto c = static_cast<abi::CauseId>(shape_.causes.size());
       shape_.causes.push_back(cause(c, edges));
     }
-    for (const abi::SynergyPlan& s : pack_.synergies) shape_.causes[s.cause].has_synergy = true;
+    for (const abi::SynergyPlan& s : pack_.synergies) {
+      shape_.causes[s.cause].has_synergy = true;
+      shape_.causes[s.cause].calm = false;
+    }
     for (const abi::CauseId f : cause_order) add_wear(f, cause_edges[f]);
     return std::move(shape_);
   }
@@ -53,6 +56,12 @@ class Maker {
     }
   }
 
+  void add_part_key(const std::string& key) {
+    const auto it = std::find(part_keys_.begin(), part_keys_.end(), key);
+    shape_.part_key.push_back(static_cast<uint32_t>(it - part_keys_.begin()));
+    if (it == part_keys_.end()) part_keys_.push_back(key);
+  }
+
   bool on_node(uint32_t entity_kind) const { return shape_.kinds[entity_kind].node_at >= 0; }
 
   void add_signals() {
@@ -62,6 +71,7 @@ class Maker {
       const bool graded = s.shape == abi::SignalShape::kCount && s.count.graded.on;
       if (graded) set_bit(shape_.graded.data(), id);
       shape_.votes.push_back(s.count.graded.votes ? 1 : 0);
+      add_part_key(s.count.part_key);
     }
     shape_.is_parent.assign(pack_.signals.size(), 0);
     shape_.spreads.assign(pack_.signals.size(), 0);
@@ -91,8 +101,9 @@ class Maker {
     PackShape::Cause out;
     out.on_node = on_node(pack_.causes[c].entity_kind);
     out.fault = pack_.causes[c].kind == abi::CauseKind::kFault;
-    out.plain = out.on_node;
-    for (SignalBits* bits : {&out.children, &out.own, &out.wide, &out.naming, &out.habits}) {
+    out.plain = out.calm = out.on_node;
+    for (SignalBits* bits : {&out.children, &out.own, &out.wide, &out.naming, &out.habits,
+                             &out.own_spread}) {
       bits->assign(shape_.words, 0);
     }
     SignalBits seen(shape_.words, 0);
@@ -105,6 +116,8 @@ class Maker {
       if (node && e.scope == abi::Scope::kSelf) set_bit(out.own.data(), e.to);
       if (!own || shape_.spreads[e.to] || shape_.votes[e.to]) set_bit(out.wide.data(), e.to);
       if (node && !own) out.plain = false;
+      if (!own && (node || particular(pack_.causes[c].entity_kind, s.entity_kind))) out.calm = false;
+      if (own && shape_.spreads[e.to]) set_bit(out.own_spread.data(), e.to);
       const bool graded = has_bit(shape_.graded.data(), e.to);
       const bool names = out.fault && !s.count.part_key.empty();
       if (own && graded && names) set_bit(out.naming.data(), e.to);
@@ -119,6 +132,14 @@ class Maker {
     return out;
   }
 
+  /// Which entities of kind `of` count depends on the node or the part.
+  bool particular(uint32_t cause_kind, uint32_t of) const {
+    const auto& same = shape_.same_key[cause_kind * shape_.kinds.size() + of];
+    const auto& places = shape_.kinds[of].place;
+    return std::any_of(same.begin(), same.end(), [](int8_t at) { return at >= 0; }) ||
+           std::any_of(places.begin(), places.end(), [](char letter) { return letter != 0; });
+  }
+
   void add_wear(abi::CauseId f, const std::vector<uint32_t>& all) {
     if (pack_.causes[f].kind != abi::CauseKind::kFault) return;
     std::vector<uint32_t> edges;
@@ -129,11 +150,15 @@ class Maker {
                         shape_.by_node[e.to];
       if (wear) edges.push_back(i);
     }
-    if (!edges.empty()) shape_.wear_edges.push_back(std::move(edges));
+    if (edges.empty()) return;
+    shape_.wear_signals.emplace_back(shape_.words, 0);
+    for (const uint32_t i : edges) set_bit(shape_.wear_signals.back().data(), pack_.edges[i].to);
+    shape_.wear_edges.push_back(std::move(edges));
   }
 
   const abi::CompiledPack& pack_;
   PackShape shape_;
+  std::vector<std::string> part_keys_{std::string()};
 };
 
 }  // namespace

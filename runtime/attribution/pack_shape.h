@@ -49,6 +49,7 @@ struct PackShape {
   std::vector<uint8_t> is_parent;   // [SignalId] an edge to another signal begins here
   std::vector<uint8_t> spreads;     // [SignalId] some edge says how it shows on many nodes
   std::vector<uint8_t> votes;       // [SignalId] graded votes
+  std::vector<uint32_t> part_key;   // [SignalId] equal numbers: parts under the same key; 0: none
   std::vector<uint8_t> shares_key;  // [edge] cause and signal have a key in common
   SignalBits graded;
   SignalBits masked;  // some common-mode rule lists it
@@ -57,15 +58,20 @@ struct PackShape {
     bool fault = false;
     bool has_synergy = false;
     bool plain = false;        // on a node, and every edge is to its own node or to no node
+    // Plain, and what it reads of no node is the same for all its nodes and parts: no synergy, no key in
+    // common, no place.
+    bool calm = false;
     SignalBits children;       // keyed by node
     SignalBits own;            // of these, on the own node
     SignalBits wide;           // read beyond the own node: groups, other entities, votes, spreading
     SignalBits naming;         // of a fault: own graded children that may name a part
     SignalBits habits;         // of a plain cause: own graded children, no votes, no weights
+    SignalBits own_spread;     // of `own`, those that some edge lets spread over nodes
   };
   std::vector<Cause> causes;  // [CauseId]
   /// For each fault that wears, its graded edges to its own node; by name of the fault.
   std::vector<std::vector<uint32_t>> wear_edges;
+  std::vector<SignalBits> wear_signals;  // the signals of wear_edges
 };
 
 /// `cause_edges` and `cause_order` are those of the CauseGraph.

@@ -2,6 +2,7 @@
 #include "runtime/attribution/ranking.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace reflex::attribution {
@@ -22,6 +23,31 @@ double logistic(double x) {
 double logit(double p) {
   const double q = std::clamp(p, 1e-9, 1 - 1e-9);
   return std::log(q / (1 - q));
+}
+
+/// Sorts numbers that are not negative, the largest first: dealt out by their leading bits, whose order
+/// is that of the numbers, which leaves a few to sort in each heap.
+void sort_falling(std::vector<double>& values) {
+  constexpr size_t kFew = 64;
+  constexpr size_t kHeapsMax = 4096;
+  const auto heap_of = [](double v) { return std::bit_cast<uint64_t>(v) >> 48; };  // 4 of fraction
+  if (values.size() < kFew) return std::sort(values.begin(), values.end(), std::greater<>());
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const uint64_t last = heap_of(*most);
+  const size_t heaps = last - heap_of(*least) + 1;
+  if (heaps > kHeapsMax) return std::sort(values.begin(), values.end(), std::greater<>());
+  std::vector<uint32_t> begin(heaps + 1, 0);
+  for (const double v : values) ++begin[last - heap_of(v) + 1];
+  for (size_t h = 0; h < heaps; ++h) begin[h + 1] += begin[h];
+  std::vector<uint32_t> at(begin.begin(), begin.end() - 1);
+  std::vector<double> out(values.size());
+  for (const double v : values) out[at[last - heap_of(v)]++] = v;
+  for (size_t h = 0; h < heaps; ++h) {
+    if (begin[h + 1] - begin[h] > 1) {
+      std::sort(out.begin() + begin[h], out.begin() + begin[h + 1], std::greater<>());
+    }
+  }
+  values.swap(out);
 }
 
 /// What it is like stands before it.
@@ -122,6 +148,7 @@ class Ranker {
         return of_a != of_b ? of_a > of_b : before(a, b);
       });
       co_[active.row] = 1;
+      any_co_ = true;
       co_odds_[active.row] = active.log_odds + shift(active);
       std::erase_if(rivals, [&](const Candidate& c) { return c.row == active.row; });
     }
@@ -159,9 +186,12 @@ class Ranker {
   }
   double bar(const Candidate& c) const { return beside_first(c) ? bar_beside_ : bar_; }
 
-  // exp(log_odds - top) summed from the largest, so that the sum does not depend on names.
+  // exp(log_odds - top) summed from the largest, so that the sum does not depend on names. What is
+  // less than half a unit in the last place of the largest one changes no sum that begins with it.
   static double sum_sorted(std::vector<double>& values) {
-    std::sort(values.begin(), values.end(), std::greater<>());
+    const double least = *std::max_element(values.begin(), values.end()) * 0x1p-54;
+    std::erase_if(values, [least](double v) { return !(v >= least); });
+    sort_falling(values);
     double sum = 0;
     for (double v : values) sum += v;
     return sum;
@@ -202,7 +232,9 @@ class Ranker {
     double top = 0;  // log-odds of "none"
     for (const Candidate& c : r_.candidates) top = std::max(top, c.log_odds);
     // Candidates of accepted further culprits are no rivals of the others: their own odds decide.
-    std::vector<double> weights{std::exp(-top)};
+    std::vector<double> weights;
+    weights.reserve(r_.candidates.size() + 1);
+    weights.push_back(std::exp(-top));
     std::vector<double> weight(r_.candidates.size(), 0);
     for (size_t i = 0; i < r_.candidates.size(); ++i) {
       const Candidate& c = r_.candidates[i];
@@ -216,6 +248,7 @@ class Ranker {
     r_.p_none = std::exp(-top) / total;
     r_.p.assign(r_.candidates.size(), 0);
     std::vector<uint32_t> live;
+    live.reserve(weight.size());
     for (uint32_t i = 0; i < weight.size(); ++i) {
       if (weight[i] == 0) continue;
       const Candidate& c = r_.candidates[i];
@@ -229,7 +262,7 @@ class Ranker {
 
   // How many of the nodes that the candidate stands for are not accepted further culprits.
   size_t rivals_in(const Candidate& c) const {
-    if (!names_node(c)) return 1 + c.alike.size();
+    if (!any_co_ || !names_node(c)) return 1 + c.alike.size();
     size_t n = co_[c.row] ? 0 : 1;
     for (uint32_t row : c.alike) n += co_[row] ? 0 : 1;
     return n;
@@ -240,6 +273,7 @@ class Ranker {
   // An accepted further culprit: its probability is that of its residual odds, split over its own
   // hypotheses by weight.
   void co_culprits() {
+    if (!any_co_) return;
     std::vector<double> best(co_.size(), -1e300);
     for (const Candidate& c : r_.candidates) {
       if (is_co(c)) best[c.row] = std::max(best[c.row], c.log_odds);
@@ -339,6 +373,7 @@ class Ranker {
   size_t listed_;
   Ranking r_;
   std::vector<uint8_t> co_;
+  bool any_co_ = false;
   std::vector<double> co_odds_;
   // shift() and bar(), whose logarithms are the same for all candidates.
   double by_coincidence_ = 0;

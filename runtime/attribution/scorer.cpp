@@ -11,9 +11,6 @@
 namespace reflex::attribution {
 namespace {
 
-// Why: bounds the onsets that are tried for one edge of one entity: the first and the last ones.
-constexpr size_t kOwnOnsetsMax = 16;
-
 // Why: what common mode leaves of a firing is never quite nothing.
 constexpr double kOwnEvidenceMin = 0.1;
 
@@ -21,6 +18,15 @@ constexpr double kOwnEvidenceMin = 0.1;
 
 int64_t shifted_onset(const Span& s, const abi::EdgePlan& e) {
   return s.onset_ns - std::clamp<int64_t>(0, e.lag_lo_ns, std::max(e.lag_lo_ns, e.lag_hi_ns));
+}
+
+void keep_own_onsets(std::vector<int64_t>& onsets, size_t first) {
+  // Why: bounds the onsets that are tried for one edge of one entity: the first and the last ones.
+  constexpr size_t kOwnOnsetsMax = 16;
+  const size_t own = onsets.size() - first;
+  if (own <= kOwnOnsetsMax) return;
+  const auto at = onsets.begin() + static_cast<ptrdiff_t>(first + kOwnOnsetsMax / 2);
+  onsets.erase(at, at + static_cast<ptrdiff_t>(own - kOwnOnsetsMax));
 }
 
 Scorer::Scorer(const EvidenceField& field, const CauseGraph& graph, const Scorer* known)
@@ -58,7 +64,7 @@ void Scorer::add_plain() {
   }
   plain.fired.assign(pack_.edges.size() * plain.class_count, {1, std::nan("")});
   plain.silent = plain.fired;
-  plain.wear.assign(plain.fired.size(), std::nan(""));
+  plain.wear.resize(field_.shape().wear_edges.size() * plain.class_count);
   plain.habits.assign(pack_.causes.size() * plain.class_count, std::nan(""));
 }
 
@@ -123,22 +129,26 @@ std::vector<Scorer::Term> Scorer::terms(const Candidate& c, bool with_tables) {
 }
 
 // Nothing in them depends on the candidate but the filter, so they are worked out once.
-void Scorer::plain_terms_into(const Candidate& c, std::vector<Term>& out) {
+const std::vector<Scorer::Term>& Scorer::plain_terms(const Candidate& c) {
   std::vector<Term>& known = plain_->terms[c.cause];
-  if (known.empty()) {
-    for (uint32_t index : graph_.cause_edges[c.cause]) {
-      Term term;
-      term.edge = &pack_.edges[index];
-      resolve(c, term);
-      const bool shadowed = std::any_of(known.begin(), known.end(), [&](const Term& earlier) {
-        return earlier.edge->to == term.edge->to && earlier.reach == term.reach;
-      });
-      if (shadowed) term.reach = Term::Reach::kShadowed;
-      const bool own = term.reach == Term::Reach::kOwn;
-      term.habit = own && has_bit(field_.shape().causes[c.cause].habits.data(), term.edge->to);
-      known.push_back(term);
-    }
+  if (!known.empty()) return known;
+  for (uint32_t index : graph_.cause_edges[c.cause]) {
+    Term term;
+    term.edge = &pack_.edges[index];
+    resolve(c, term);
+    const bool shadowed = std::any_of(known.begin(), known.end(), [&](const Term& earlier) {
+      return earlier.edge->to == term.edge->to && earlier.reach == term.reach;
+    });
+    if (shadowed) term.reach = Term::Reach::kShadowed;
+    const bool own = term.reach == Term::Reach::kOwn;
+    term.habit = own && has_bit(field_.shape().causes[c.cause].habits.data(), term.edge->to);
+    known.push_back(term);
   }
+  return known;
+}
+
+void Scorer::plain_terms_into(const Candidate& c, std::vector<Term>& out) {
+  const std::vector<Term>& known = plain_terms(c);
   out.assign(known.begin(), known.end());
   for (Term& term : out) {
     if (term.filter) term.filter = &c.entity;
@@ -255,11 +265,7 @@ void Scorer::onsets_into(const Candidate& c, const std::vector<Term>& all,
           out.push_back(shifted_onset(s, *term.edge));
         }
       }
-      const size_t own = out.size() - first;
-      if (own > kOwnOnsetsMax) {  // the first and the last
-        const auto at = out.begin() + static_cast<ptrdiff_t>(first + kOwnOnsetsMax / 2);
-        out.erase(at, at + static_cast<ptrdiff_t>(own - kOwnOnsetsMax));
-      }
+      keep_own_onsets(out, first);
     } else if (term.reach == Term::Reach::kGroup) {
       const int64_t earliest = term.in->table->earliest_onset_ns;
       if (earliest != kNoTimeNs) out.push_back(earliest);
@@ -331,12 +337,8 @@ bool Scorer::add_habits(const Candidate& c, const std::vector<Term>& all, double
 double Scorer::line_at(const Candidate& c, const std::vector<Term>& all, const Line& line,
                        int64_t t_ns) {
   if (line.whole) return value_at(c, all, line.term, t_ns).nats;
-  const Piece* best = nullptr;  // of several episodes or entities the strongest counts
-  for (uint32_t i = line.first; i < line.last; ++i) {
-    const Piece& x = scratch_pieces_[i];
-    if (t_ns < x.from_ns || t_ns > x.to_ns) continue;
-    if (!best || x.ratio > best->ratio) best = &x;
-  }
+  // Of several episodes or entities the strongest counts.
+  const Piece* best = best_piece(scratch_pieces_, line.first, line.last, t_ns);
   if (best) return best->nats;
   if (!line.open) return line.silent_nats;
   const Term& term = all[line.term];
@@ -344,6 +346,7 @@ double Scorer::line_at(const Candidate& c, const std::vector<Term>& all, const L
 }
 
 void Scorer::evaluate(Candidate& c) {
+  if (is_calm(c)) return evaluate_calm(c);
   std::vector<Term>& all = scratch_terms_;
   terms_into(c, true, all);
   onsets_into(c, all, scratch_onsets_);

@@ -35,6 +35,9 @@ struct Candidate {
 /// The onset of a cause that shows `s` as early as the edge allows, nearest to lag 0.
 int64_t shifted_onset(const Span& s, const abi::EdgePlan& e);
 
+/// Of the onsets from `first` on, which are those of one edge of one entity: the first and last ones.
+void keep_own_onsets(std::vector<int64_t>& onsets, size_t first);
+
 /// One edge's weight over the entities that it reaches.
 struct TermValue {
   double nats = 0;
@@ -111,6 +114,7 @@ class Scorer {
 
   [[nodiscard]] std::vector<Term> terms(const Candidate& c, bool with_tables);
   void terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out);
+  const std::vector<Term>& plain_terms(const Candidate& c);
   void plain_terms_into(const Candidate& c, std::vector<Term>& out);
   void resolved_terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out);
   /// One span of a term: within [from_ns, to_ns] of the onset it counts.
@@ -118,11 +122,23 @@ class Scorer {
     int64_t from_ns, to_ns;
     double ratio, nats;
   };
+  /// Of the pieces [first, last) that have `t_ns` the strongest, the first of equal ones; null: none.
+  [[nodiscard]] static const Piece* best_piece(const std::vector<Piece>& pieces, uint32_t first,
+                                               uint32_t last, int64_t t_ns) {
+    const Piece* best = nullptr;
+    for (uint32_t i = first; i < last; ++i) {
+      const Piece& x = pieces[i];
+      if (t_ns < x.from_ns || t_ns > x.to_ns) continue;
+      if (!best || x.ratio > best->ratio) best = &x;
+    }
+    return best;
+  }
   struct Line {
     uint32_t term = 0;
     uint32_t first = 0, last = 0;  // of scratch_pieces_
     bool whole = false;            // a group: ask value_at()
     bool open = false;             // its silence depends on the onset
+    bool observed = true;          // a candidate of a calm cause: silent otherwise, else nothing
     double silent_nats = 0;        // else
   };
   /// What the own graded signals weigh that show nothing; their terms need no line then. False: some
@@ -132,6 +148,15 @@ class Scorer {
                 double& constant);
   [[nodiscard]] double line_at(const Candidate& c, const std::vector<Term>& all, const Line& line,
                                int64_t t_ns);
+  // A candidate of a calm cause (pack_shape.h): scorer_calm.cpp.
+  struct Calm;
+  [[nodiscard]] bool is_calm(const Candidate& c) const;
+  void evaluate_calm(Candidate& c);
+  Calm& calm_of(const Candidate& c);
+  void add_calm_entities(const Candidate& c, Calm& calm);
+  [[nodiscard]] double calm_fixed(const Candidate& c, Calm& calm) const;
+  [[nodiscard]] double calm_nats(const Candidate& c, Calm& calm, int64_t t_ns) const;
+  void add_shown(const Candidate& c, const Term& plain, uint32_t at, bool dated);
   void resolve(const Candidate& c, Term& term);
   void resolve_group(const Candidate& c, Term& term);
   [[nodiscard]] const Group* group_of(const Candidate& c, abi::Scope scope) const;
@@ -170,6 +195,7 @@ class Scorer {
   [[nodiscard]] double job_share(const abi::EdgePlan& e) const;
   [[nodiscard]] bool ailing_changed(uint32_t row) const;
   [[nodiscard]] double wear_factor(uint32_t edge, uint32_t row) const;
+  [[nodiscard]] double wear_product(size_t fault, uint32_t row) const;
   struct Weight {
     double ratio = 1;
     double nats = 0;
@@ -230,6 +256,7 @@ class Scorer {
   std::vector<int64_t> scratch_onsets_;
   std::vector<Line> scratch_lines_;
   std::vector<Piece> scratch_pieces_;
+  mutable std::vector<std::pair<uint32_t, const Span*>> scratch_naming_;  // of agreement()
   struct TableKey {
     uint32_t edge;
     const Group* group;  // identity only: never iterated for output
@@ -246,6 +273,7 @@ class Scorer {
   };
   std::vector<std::unique_ptr<Active>> active_;
   std::vector<double> ailing_;  // [row] NaN: not asked
+  std::vector<std::shared_ptr<Calm>> calm_;  // [cause] null: not asked
   const Scorer* known_ = nullptr;  // of the same incident, of this field or the whole one; may be null
 };
 

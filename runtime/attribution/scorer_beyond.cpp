@@ -23,11 +23,7 @@ double Scorer::ailing_nats(const Candidate& c) {
     if (before == before) return known = before;
   }
   double sum = 0;
-  for (const std::vector<uint32_t>& edges : field_.shape().wear_edges) {
-    double product = 1;  // exp(M_f)
-    for (const uint32_t edge : edges) product *= wear_factor(edge, c.row);
-    sum += product;
-  }
+  for (size_t f = 0; f < field_.shape().wear_edges.size(); ++f) sum += wear_product(f, c.row);
   const double g = numbers_.degrading_elsewhere();
   const size_t faults = field_.shape().wear_edges.size();
   known = faults == 0 ? 0
@@ -36,21 +32,47 @@ double Scorer::ailing_nats(const Candidate& c) {
   return known;
 }
 
+// exp(M_f). Equal for all nodes of a class that show nothing of it, but those repaired lately.
+double Scorer::wear_product(size_t fault, uint32_t row) const {
+  const PackShape& shape = field_.shape();
+  const std::vector<uint32_t>& edges = shape.wear_edges[fault];
+  const bool repaired = field_.repaired_lately(row);
+  const uint64_t* shown = field_.shown(row);
+  double product = 1;
+  if (repaired) {
+    for (const uint32_t edge : edges) product *= wear_factor(edge, row);
+    return product;
+  }
+  Plain::Wear& quiet =
+      plain_->wear[fault * plain_->class_count + plain_->class_slot[class_of(row)]];
+  if (meet(shown, shape.wear_signals[fault].data(), shape.words)) {
+    quiet.factors.resize(edges.size(), std::nan(""));
+    for (size_t i = 0; i < edges.size(); ++i) {
+      double& known = quiet.factors[i];
+      if (has_bit(shown, pack_.edges[edges[i]].to)) {
+        product *= wear_factor(edges[i], row);
+      } else {
+        if (known != known) known = wear_factor(edges[i], row);
+        product *= known;
+      }
+    }
+    return product;
+  }
+  if (quiet.product != quiet.product) {
+    for (const uint32_t edge : edges) product *= wear_factor(edge, row);
+    quiet.product = product;
+  }
+  return quiet.product;
+}
+
 double Scorer::wear_factor(uint32_t edge, uint32_t row) const {
   const abi::EdgePlan& e = pack_.edges[edge];
-  // Equal for all nodes of a class that show nothing but those that were repaired lately.
-  const bool shows = has_bit(field_.shown(row), e.to);
-  const bool plain = !shows && !field_.repaired_lately(row);
-  double& known = plain_->wear[plain_at(e, class_of(row))];
-  if (plain && known == known) return known;
   double a = field_.soft(e.to, row);
   for (const Span& s : field_.spans(e.to, row)) {
     if (!s.suppressed) a = std::max(a, field_.soft(s));
   }
   const double p = numbers_.strength(edge, class_of(row));
-  const double factor = 1 - p + p * numbers_.soft_ratio(e.to, a, 1);
-  if (plain) known = factor;
-  return factor;
+  return 1 - p + p * numbers_.soft_ratio(e.to, a, 1);
 }
 
 // All signals of the synergy have fired on the hypothesis' own entity, and each says something.

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace reflex {
 namespace {
 
@@ -110,17 +112,28 @@ std::string to_rfc3339(EventTime t) {
   const CivilDate date = civil_from_days(days);
   const int64_t second = rest / kNsPerSecond;
   const int64_t ns = rest % kNsPerSecond;
-  std::string out = fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.", date.year, date.month,
-                                date.day, second / 3600, second / 60 % 60, second % 60);
-  if (ns % kNsPerMs == 0) {
-    out += fmt::format("{:03}", ns / kNsPerMs);
-  } else if (ns % kNsPerUs == 0) {
-    out += fmt::format("{:06}", ns / kNsPerUs);
-  } else {
-    out += fmt::format("{:09}", ns);
-  }
-  out += 'Z';
-  return out;
+  // By hand: a verdict has hundreds of instants, and a format string is read for each.
+  std::array<char, 32> text;
+  char* end = text.data();
+  const auto digits = [&end](int64_t value, int count) {
+    for (int i = count; i-- > 0; value /= 10) end[i] = static_cast<char>('0' + value % 10);
+    end += count;
+  };
+  digits(date.year, 4);  // 64 bits of nanoseconds end in the year 2262
+  *end++ = '-', digits(date.month, 2);
+  *end++ = '-', digits(date.day, 2);
+  *end++ = 'T', digits(second / 3600, 2);
+  *end++ = ':', digits(second / 60 % 60, 2);
+  *end++ = ':', digits(second % 60, 2);
+  *end++ = '.';
+  if (ns % kNsPerMs == 0)
+    digits(ns / kNsPerMs, 3);
+  else if (ns % kNsPerUs == 0)
+    digits(ns / kNsPerUs, 6);
+  else
+    digits(ns, 9);
+  *end++ = 'Z';
+  return {text.data(), end};
 }
 
 std::optional<EventTime> parse_rfc3339(std::string_view text) {
