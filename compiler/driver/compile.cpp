@@ -302,6 +302,8 @@ Result<std::unique_ptr<Compilation>> compile(const std::vector<std::string>& pat
     files.push_back({path, std::move(text).value()});
   }
   Pipeline pipeline(options, [](const std::string& path) -> std::optional<std::string> {
+    std::error_code none;
+    if (!fs::is_regular_file(path, none)) return std::nullopt;  // a pipe may wait for ever
     auto text = read_whole(path);
     if (!text) return std::nullopt;
     return std::move(text).value();

@@ -69,15 +69,17 @@ reflex::Status Daemon::open() {
   store_ = std::move(opened).value();
   find("store: " + store_->found());
   std::vector<std::string> found;
-  auto journal =
-      Journal::open({folder + "/journal", main.bytes("journal.segment"), options_.disk}, found);
+  snapshots_ = std::make_unique<Snapshots>(folder + "/snapshots");
+  if (auto status = snapshots_->prepare(); !status.ok()) return status;
+  JournalOptions files{folder + "/journal", main.bytes("journal.segment"), options_.disk};
+  // Were its files removed, the newest state is still of use: the journal goes on behind it.
+  files.first_position = snapshots_->newest_position();
+  auto journal = Journal::open(files, found);
   if (!journal.ok()) return journal.error();
   journal_ = std::move(journal).value();
   for (const auto& line : found) find(line);
   find(fmt::format("journal: {} bytes, positions {} to {}", journal_->bytes(), journal_->begin(),
                    journal_->end()));
-  snapshots_ = std::make_unique<Snapshots>(folder + "/snapshots");
-  if (auto status = snapshots_->prepare(); !status.ok()) return status;
   publisher_ = std::make_unique<Publisher>(*store_);
   IngestLimits limits;
   limits.backlog_bytes_max = main.bytes("journal.backlog_max");
@@ -254,6 +256,9 @@ serve::Status Daemon::status() {
   }
   if (const auto error = publisher_->error(); !error.empty() && status.not_ready_because.empty()) {
     status.not_ready_because = "verdicts cannot be stored: " + error;
+  }
+  if (const auto trouble = journal_->trouble(); !trouble.empty()) {
+    status.not_ready_because = "journal: " + trouble;
   }
   if (shadow) status.shadow = std::make_shared<LaneStatus>(shadow->runner->view()->status);
   for (auto& [name, row] : sources) status.sources.push_back(std::move(row));

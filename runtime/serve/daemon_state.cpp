@@ -89,6 +89,11 @@ reflex::Status Daemon::take_snapshot() {
     return Error{"the store does not take verdicts: " + publisher_->error()};
   }
   if (auto status = snapshots_->write(state.value(), wall_clock_ns()); !status.ok()) return status;
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    marks_.last_snapshot_pause_us = state.value().pause_us;
+    marks_.last_snapshot_bytes = state.value().bytes.size();
+  }
   uint64_t keep = running->runner->position();
   if (const auto oldest = snapshots_->oldest_position()) {
     keep = std::min(keep, *oldest);

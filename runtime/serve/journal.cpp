@@ -31,6 +31,12 @@ std::string header_of(uint64_t begin) {
   return header;
 }
 
+std::pair<uint64_t, uint64_t> identity_of(int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return {};
+  return {info.st_dev, info.st_ino};
+}
+
 }  // namespace
 
 Journal::Journal(const JournalOptions& options)
@@ -66,7 +72,16 @@ reflex::Status Journal::open_all(std::vector<std::string>& found) {
     segments_[begin] = true;
   }
   if (error) return Error{error.message()};
-  if (segments_.empty()) return start_segment();
+  if (segments_.empty()) {
+    end_ = options_.first_position;
+    if (end_ > 0) {
+      found.push_back(
+          fmt::format("journal: its files are gone; it goes on at position {}, up to where the state "
+                      "was saved: what was accepted after that is lost",
+                      end_));
+    }
+    return start_segment();
+  }
   return open_last(found);
 }
 
@@ -78,6 +93,7 @@ reflex::Status Journal::open_last(std::vector<std::string>& found) {
   if (error) return Error{error.message()};
   const Checked checked = check_segment(path, segment_begin_);
   if (!checked.error.empty()) return Error{checked.error};
+  if (auto status = check_name(checked); !status.ok()) return status;
   fd_ = disk_->open_append(path);
   if (fd_ < 0) return Error{fmt::format("{}: {}", path, std::strerror(-fd_))};
   uint64_t good = kHeaderBytes + checked.entry_bytes;
@@ -110,7 +126,24 @@ reflex::Status Journal::open_last(std::vector<std::string>& found) {
     return Error{fmt::format("{}: {}", path, std::strerror(-status))};
   }
   end_ = segment_begin_ + good - kHeaderBytes;
+  const std::lock_guard lock(mutex_);
+  file_ = identity_of(fd_);
   return ok_status();
+}
+
+/// A header that says another beginning than the name: either is wrong. The segment before it knows.
+reflex::Status Journal::check_name(const Checked& checked) const {
+  if (!checked.has_header || checked.said_begin == segment_begin_) return ok_status();
+  const auto last = segments_.find(segment_begin_);
+  if (last == segments_.begin()) return ok_status();
+  const uint64_t before = std::prev(last)->first;
+  std::error_code error;
+  const uint64_t size = fs::file_size(path_of(before), error);
+  if (!error && before + size - kHeaderBytes == segment_begin_) return ok_status();
+  return Error{fmt::format(
+      "{} begins at {} by its name, at {} by its header, and the segment before it does not end at "
+      "its name: it was renamed. Give it its name back; or move it away, and lose what it holds",
+      path_of(segment_begin_), segment_begin_, checked.said_begin)};
 }
 
 reflex::Status Journal::start_segment() {
@@ -134,6 +167,7 @@ reflex::Status Journal::start_segment() {
   segment_begin_ = end_;
   const std::lock_guard lock(mutex_);
   segments_[end_] = true;
+  file_ = identity_of(fd_);
   return ok_status();
 }
 
@@ -180,6 +214,8 @@ void Journal::write_group(std::vector<Waiting*>& group) {
   uint64_t wrote = 0;
   if (!broken_.empty()) {
     answer = {Outcome::kBroken, 0, broken_};
+  } else if (auto missing = missing_file(); !missing.empty()) {  // 1 us; a sync is 100 times that
+    answer = {Outcome::kNoSpace, 0, std::move(missing)};
   } else {
     if (end_ - segment_begin_ >= options_.segment_bytes) {
       if (auto status = start_segment(); !status.ok()) {
@@ -193,6 +229,7 @@ void Journal::write_group(std::vector<Waiting*>& group) {
     int status = disk_->truncate(fd_, size);
     if (status >= 0) status = disk_->sync(fd_);
     if (status < 0) {
+      const std::lock_guard lock(mutex_);  // others read it
       broken_ = fmt::format("the journal could not be cut back after a failed write ({}): {}",
                             answer.error, std::strerror(-status));
       answer.outcome = Outcome::kBroken;
@@ -237,6 +274,31 @@ Journal::Written Journal::write_all(const std::vector<Waiting*>& group, uint64_t
     return {Outcome::kNoSpace, 0, fmt::format("sync: {}", std::strerror(-status))};
   }
   return {};
+}
+
+/// Whether the file that is written to still stands under its name.
+std::string Journal::missing_file() const {
+  FileIdentity file;
+  std::string path;
+  {
+    const std::lock_guard lock(mutex_);
+    file = file_;
+    path = path_of(segments_.rbegin()->first);
+  }
+  struct stat named {};
+  if (::stat(path.c_str(), &named) == 0 &&
+      FileIdentity(named.st_dev, named.st_ino) == file) {
+    return {};
+  }
+  return fmt::format("{} was removed or moved away: put it back, or restart the daemon", path);
+}
+
+std::string Journal::trouble() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!broken_.empty()) return broken_;
+  }
+  return missing_file();
 }
 
 uint64_t Journal::begin() const {

@@ -11,7 +11,11 @@
 // back, the journal is broken: everything is refused until a restart, which cuts it.
 // Start: the last segment is checked; bytes after its last whole entry are a write that was never
 // answered: cut and told. Damage inside a segment (bytes that are no entry, then a whole entry) is
-// skipped by readers, counted and told: what lies there is lost, what follows is not.
+// skipped by readers, counted and told: what lies there is lost, what follows is not. Where a segment
+// begins is told by its name; a header that says otherwise is damaged, unless the segment before it
+// contradicts the name.
+// Files that are removed or moved away under it: appends are refused (what was written would be gone
+// with the file), trouble() tells; they go on when the file is back.
 // Threads: append, trim, status from any; each Reader is of one thread.
 #pragma once
 
@@ -24,12 +28,17 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/result.h"
 #include "runtime/serve/disk.h"
 
 namespace reflex::serve {
+
+namespace journal_form {
+struct Checked;
+}
 
 /// Numbers are on disk: never change or reuse one.
 enum class EntryType : uint8_t {
@@ -53,6 +62,7 @@ struct JournalOptions {
   std::string folder;
   uint64_t segment_bytes = 64u << 20;  // Why: trimming frees whole segments
   std::shared_ptr<Disk> disk = {};     // null: the real one
+  uint64_t first_position = 0;         // of a journal that has no files yet
 };
 
 class Journal {
@@ -77,6 +87,8 @@ class Journal {
   [[nodiscard]] uint64_t begin() const;  // first position that is kept
   [[nodiscard]] uint64_t end() const;    // of what is on disk
   [[nodiscard]] uint64_t bytes() const { return end() - begin(); }
+  /// Why it takes nothing at the moment; "" when it does, as far as can be seen without writing.
+  [[nodiscard]] std::string trouble() const;
   /// Waits until there is more than `position`, poke() was called since `pokes` or time is up.
   void wait_beyond(uint64_t position, uint64_t pokes, int64_t timeout_ms);
   /// Wakes all who wait, and those who are about to.
@@ -118,6 +130,7 @@ class Journal {
   };
 
  private:
+  using FileIdentity = std::pair<uint64_t, uint64_t>;  // device, inode
   struct Waiting {
     std::string head;
     std::vector<std::string_view> parts;
@@ -128,8 +141,10 @@ class Journal {
   explicit Journal(const JournalOptions& options);
   reflex::Status open_all(std::vector<std::string>& found);
   reflex::Status open_last(std::vector<std::string>& found);
+  reflex::Status check_name(const journal_form::Checked& checked) const;
   reflex::Status start_segment();
   void write_group(std::vector<Waiting*>& group);
+  [[nodiscard]] std::string missing_file() const;
   Written write_all(const std::vector<Waiting*>& group, uint64_t& wrote);
   [[nodiscard]] std::string path_of(uint64_t begin) const;
 
@@ -139,6 +154,7 @@ class Journal {
   std::condition_variable changed_;    // of what is on disk
   std::condition_variable written_;    // of a group
   std::map<uint64_t, bool> segments_;  // by beginning
+  FileIdentity file_;                  // the one that is written to
   std::deque<Waiting*> waiting_;
   bool writing_ = false;
   uint64_t end_ = 0;
@@ -146,7 +162,7 @@ class Journal {
   // Only touched by the thread that writes, or before there is one:
   int fd_ = -1;
   uint64_t segment_begin_ = 0;
-  std::string broken_;
+  std::string broken_;  // written under the lock
 };
 
 }  // namespace reflex::serve

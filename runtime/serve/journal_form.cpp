@@ -64,13 +64,7 @@ Checked check_segment(const std::string& path, uint64_t begin) {
   if (text.size() < kHeaderBytes) return checked;
   // Name and header both tell where it begins: a damaged magic alone says nothing new.
   const bool magic_damaged = text.compare(0, kFileMagic.size(), kFileMagic) != 0;
-  if (get<uint64_t>(text, 8) != begin) {
-    checked.error = fmt::format(
-        "{} does not begin as a journal segment of this name does: it was renamed, or its first 16 "
-        "bytes are damaged. Give it its name back; or move it away, and lose what it holds",
-        path);
-    return checked;
-  }
+  checked.said_begin = get<uint64_t>(text, 8);
   checked.has_header = true;
   const std::string_view entries = std::string_view(text).substr(kHeaderBytes);
   uint64_t at = 0;
@@ -94,7 +88,8 @@ Checked check_segment(const std::string& path, uint64_t begin) {
   if (magic_damaged && good == 0) {  // not ours to cut
     checked.error = fmt::format("{} is no journal segment: move it away", path);
   }
-  checked.damaged_bytes = checked.entry_bytes - good + (magic_damaged ? kFileMagic.size() : 0);
+  checked.damaged_bytes = checked.entry_bytes - good + (magic_damaged ? kFileMagic.size() : 0) +
+                          (checked.said_begin == begin ? 0 : sizeof begin);
   return checked;
 }
 

@@ -36,10 +36,12 @@ std::string segment_path(const std::string& folder, uint64_t begin);
 
 struct Checked {
   bool has_header = false;
+  uint64_t said_begin = 0;     // by the header
   uint64_t entry_bytes = 0;    // up to the end of the last whole entry
   uint64_t damaged_bytes = 0;  // before it
   std::string error;
 };
+/// `begin` is what its name says.
 Checked check_segment(const std::string& path, uint64_t begin);
 
 }  // namespace reflex::serve::journal_form

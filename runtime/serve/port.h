@@ -121,6 +121,8 @@ struct Status {
   uint64_t journal_bytes = 0, journal_begin = 0, journal_end = 0;
   int64_t last_snapshot_wall_ns = 0;
   std::string last_snapshot_error;
+  double last_snapshot_pause_us = 0;  // the live lane stood still
+  uint64_t last_snapshot_bytes = 0;
   uint64_t reloads_ok = 0, reloads_failed = 0;
   int64_t last_reload_wall_ns = 0;
   bool last_reload_ok = true;

@@ -34,6 +34,18 @@ std::string mark_of(const std::string& path) {
                    : path;
 }
 
+/// Opening a pipe or a device may wait for ever, and a reload with it.
+reflex::Status only_files(const std::vector<std::string>& paths) {
+  for (const auto& path : paths) {
+    std::error_code none;  // what is not there is told by who reads it
+    const fs::file_status status = fs::status(path, none);
+    if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) {
+      return Error{fmt::format("{} is neither a file nor a folder", path)};
+    }
+  }
+  return ok_status();
+}
+
 }  // namespace
 
 std::string SetLoader::folder(const char* name) const {
@@ -50,6 +62,7 @@ Result<SetLoader::Named> SetLoader::named() const {
     return named;
   }
   if (!named.packs.empty()) return Error{"packs.paths and packs.manifest are both set"};
+  if (auto status = only_files({manifest}); !status.ok()) return status.error();
   auto read = read_manifest(manifest, named.sha256);
   if (!read.ok()) return read.error();
   named.packs = read.value()[0];
@@ -59,6 +72,11 @@ Result<SetLoader::Named> SetLoader::named() const {
 
 std::variant<LoadedSet, LoadFailure> SetLoader::compile(const std::vector<std::string>& packs,
                                                         const std::vector<std::string>& profiles) {
+  for (const auto* paths : {&packs, &profiles}) {
+    if (auto status = only_files(*paths); !status.ok()) {
+      return LoadFailure{{}, status.error().message};
+    }
+  }
   auto compiled = source_(packs, profiles);
   if (!compiled.ok()) return LoadFailure{{}, compiled.error().message};
   CompiledSet& all = compiled.value();
@@ -74,6 +92,10 @@ std::variant<LoadedSet, LoadFailure> SetLoader::compile(const std::vector<std::s
 
 reflex::Status SetLoader::complete(LoadedSet& set) const {
   set.identity = set.pack->set_sha256;
+  set.lane.inventories = config_.main.texts("packs.inventories");
+  std::vector<std::string> others = set.lane.inventories;
+  for (const char* key : {"packs.model", "packs.history"}) others.push_back(config_.main.text(key));
+  if (auto status = only_files(others); !status.ok()) return status;
   set.lane.engine.threads =
       static_cast<unsigned>(std::max<int64_t>(1, config_.main.number("threads")));
   if (const auto& model = config_.main.text("packs.model"); !model.empty()) {
@@ -93,7 +115,6 @@ reflex::Status SetLoader::complete(LoadedSet& set) const {
     set.lane.engine.known = std::move(known);
     set.identity += "|" + mark_of(history);
   }
-  set.lane.inventories = config_.main.texts("packs.inventories");
   for (const auto& path : set.lane.inventories) set.identity += "|" + mark_of(path);
   for (const auto& source : config_.sources) {
     const auto zone = parse_rfc3339("1970-01-02T00:00:00" + source.text("tz"));

@@ -88,6 +88,13 @@ std::optional<engine::Snapshot> Snapshots::before(uint64_t limit, uint64_t journ
   return std::nullopt;
 }
 
+uint64_t Snapshots::newest_position() const {
+  for (const uint64_t position : positions()) {
+    if (engine::read_snapshot_header(path_of(position)).ok()) return position;
+  }
+  return 0;
+}
+
 std::optional<uint64_t> Snapshots::oldest_position() const {
   size_t good = 0;
   for (const uint64_t position : positions()) {

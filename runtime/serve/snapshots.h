@@ -30,6 +30,8 @@ class Snapshots {
                                          std::vector<std::string>& found);
   /// Everything before it may be trimmed: the position of the oldest that is kept.
   [[nodiscard]] std::optional<uint64_t> oldest_position() const;
+  /// Of the newest good one; 0: there is none.
+  [[nodiscard]] uint64_t newest_position() const;
 
  private:
   [[nodiscard]] std::vector<uint64_t> positions() const;  // descending

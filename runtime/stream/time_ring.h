@@ -52,6 +52,7 @@ class TimeRing {
       return;
     }
     const auto at = static_cast<size_t>(page) & (kPages - 1);
+    if (pages_[at].capacity() == 0) pages_[at].swap(spare_);
     pages_[at].push_back(entry);
     bits_[at / 64] |= uint64_t{1} << at % 64;
   }
@@ -102,8 +103,6 @@ class TimeRing {
   static constexpr uint32_t kCrowd = 24;
   // Why: below, counting costs more than comparing.
   static constexpr size_t kCountedMin = 48;
-  // Why: the memory of a burst (1.5 MiB) is not kept for ever.
-  static constexpr size_t kKeptMax = size_t{1} << 16;
 
   struct Far {
     int64_t page = 0;
@@ -123,7 +122,7 @@ class TimeRing {
     std::vector<Entry>& entries = page_at(page);
     if (taken_.empty() && sub_end > kSubMask) {
       taken_.swap(entries);
-      if (entries.capacity() > kKeptMax) entries = {};
+      recycle(entries);  // what was taken_ before
     } else {
       size_t kept = 0;
       for (const Entry& entry : entries) {
@@ -134,9 +133,18 @@ class TimeRing {
         }
       }
       entries.resize(kept);
+      if (kept == 0) recycle(entries);
     }
     const uint64_t bit = uint64_t{1} << at % 64;
     bits_[at / 64] = entries.empty() ? bits_[at / 64] & ~bit : bits_[at / 64] | bit;
+  }
+
+  /// An empty page holds no memory: a minute of a fast stream fills a few hundred of them, and all 512
+  /// pages in turn. The next page begins with what this one had.
+  void recycle(std::vector<Entry>& page) {
+    page.clear();
+    if (page.capacity() > spare_.capacity()) spare_.swap(page);
+    std::vector<Entry>().swap(page);
   }
 
   Run sorted() {
@@ -172,6 +180,7 @@ class TimeRing {
   std::vector<std::vector<Entry>> pages_;  // [page & mask], in the order of arrival
   std::vector<uint64_t> bits_;             // which pages are not empty
   std::vector<Entry> taken_;
+  std::vector<Entry> spare_;  // empty: memory of the page before, for the next one
   std::vector<Entry> sorted_;
   int64_t base_ = 0;  // first page of the ring
   bool has_base_ = false;

@@ -40,6 +40,8 @@ HttpReply body_fault(BodyFault fault) {
   switch (fault) {
     case BodyFault::kTooLarge:
       return Dispatcher::refusal(413);
+    case BodyFault::kNoRoom:
+      return Dispatcher::refusal(429);
     case BodyFault::kUnknownEncoding:
       return reply_error(415, "the Content-Encoding is not known",
                          "send the body as it is, or with gzip, deflate or zstd");
@@ -62,6 +64,12 @@ HttpReply Dispatcher::refusal(int status) {
                          "send smaller bodies, or raise the limit");
     case 414:
       return reply_error(414, "the address is too long", "ask with fewer parameters");
+    case 429: {
+      HttpReply reply = reply_error(429, "the bodies of all requests together reach http.bodies_max",
+                                    "send the body again in 1 s");
+      reply.headers.emplace_back("Retry-After", "1");
+      return reply;
+    }
     case 431:
       return reply_error(431, "the header is larger than 16 KiB", "send fewer headers");
     case 404:
@@ -137,9 +145,9 @@ HttpReply Dispatcher::run(HttpRequest& request) {
   return reply;
 }
 
-HttpReply Dispatcher::run_with_body(HttpRequest& request, std::string&& raw) {
+HttpReply Dispatcher::run_with_body(HttpRequest& request, std::string&& raw, BodyLease& lease) {
   const BodyFault fault = decode_body(request.header("content-encoding"), std::move(raw),
-                                      config_.body_bytes_max, request.body);
+                                      config_.body_bytes_max, lease, request.body);
   HttpReply reply = fault == BodyFault::kNone ? handle(request) : body_fault(fault);
   if (fault != BodyFault::kNone) api_.count("body", reply.status);
   protect(reply);

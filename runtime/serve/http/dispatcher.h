@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/serve/http/api.h"
+#include "runtime/serve/http/body_budget.h"
 #include "runtime/serve/http/exchange.h"
 
 namespace reflex::serve {
@@ -23,9 +24,9 @@ class Dispatcher {
   HttpReply admit(HttpRequest& request);
   /// Of an admitted request without a body.
   HttpReply run(HttpRequest& request);
-  /// Of an admitted request; decodes `raw` first.
-  HttpReply run_with_body(HttpRequest& request, std::string&& raw);
-  /// The reply for a status that the server gives by itself (400, 408, 413, 414, 431).
+  /// Of an admitted request; decodes `raw` first. `lease` holds `raw` and lives as long as the body.
+  HttpReply run_with_body(HttpRequest& request, std::string&& raw, BodyLease& lease);
+  /// The reply for a status that the server gives by itself (400, 408, 413, 414, 429, 431).
   static HttpReply refusal(int status);
 
  private:

@@ -274,6 +274,7 @@ class HttpServer::Impl {
         tls_(tls, SSL_CTX_free),
         api_(std::make_unique<Api>(config_, port, store)),
         dispatcher_(config_, *api_),
+        budget_(config_.bodies_bytes_max),
         server_(config_.wire, tls) {}
 
   reflex::Status listen() {
@@ -369,24 +370,28 @@ class HttpServer::Impl {
             const httplib::ContentReader& reader) {
     HttpRequest request = request_of(in);
     std::string raw;
+    BodyLease lease(budget_);
     bool too_large = false;
+    bool no_room = false;
     raw.reserve(
         std::min<size_t>(std::strtoull(in.get_header_value("Content-Length").c_str(), nullptr, 10),
                          config_.body_bytes_max));
     const bool whole = reader([&](const char* data, size_t size) {
       too_large = raw.size() + size > config_.body_bytes_max;
-      if (!too_large) raw.append(data, size);
-      return !too_large;
+      no_room = !too_large && !lease.more(size);
+      if (too_large || no_room) return false;
+      raw.append(data, size);
+      return true;
     });
     HttpReply reply;
-    if (!whole || too_large) {
+    if (!whole || too_large || no_room) {
       t_conversation->close = true;
       const bool slow = t_conversation->wire->ended() == Wire::Ended::kTooSlow;
-      const int status = too_large || out.status == 413 ? 413 : slow ? 408 : 400;
+      const int status = too_large || out.status == 413 ? 413 : no_room ? 429 : slow ? 408 : 400;
       reply = Dispatcher::refusal(status);
       reply.headers.emplace_back("Connection", "close");
     } else {
-      reply = dispatcher_.run_with_body(request, std::move(raw));
+      reply = dispatcher_.run_with_body(request, std::move(raw), lease);
     }
     send(std::move(reply), out);
   }
@@ -395,6 +400,7 @@ class HttpServer::Impl {
   std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls_;
   std::unique_ptr<Api> api_;
   Dispatcher dispatcher_;
+  BodyBudget budget_;
   WireServer server_;
   std::thread thread_;
   int bound_ = -1;

@@ -44,7 +44,7 @@ HttpReply refusal(const IngestAnswer& answer) {
       break;
     case Outcome::kNoSpace:
       reply = reply_error(507, answer.error.empty() ? "the journal cannot grow" : answer.error,
-                          "make room on the daemon's disk, then send the body again");
+                          "mend it on the daemon's disk (room, the journal's folder), then send it again");
       break;
     case Outcome::kStopping:
       reply = reply_error(503, "the daemon is stopping", "send the body again after its start");

@@ -103,6 +103,8 @@ HttpReply status_reply(Api& api) {
                     {"end", status.journal_end}};
   out["snapshot"] = {
       {"last", wall(status.last_snapshot_wall_ns)},
+      {"bytes", status.last_snapshot_bytes},
+      {"pause_us", status.last_snapshot_pause_us},
       {"error", status.last_snapshot_error.empty() ? Json() : Json(status.last_snapshot_error)}};
   out["reload"] = {{"ok", status.reloads_ok},
                    {"failed", status.reloads_failed},

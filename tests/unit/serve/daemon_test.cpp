@@ -1,6 +1,7 @@
 // The daemon: restarts, damaged state, full disks, reloads under load, shadows.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <cerrno>
@@ -159,6 +160,48 @@ TEST(Daemon, AFullDiskRefusesInputAndLosesNothingAccepted) {
   world.start();
   world.settle();
   EXPECT_EQ(world.verdicts(), straight(accepted));
+}
+
+TEST(Daemon, APipeAmongThePacksIsAFailedReload) {
+  DaemonWorld world;
+  world.start();
+  const std::string pipe = world.folder() + "/pipe.rfx";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto answer = world.daemon().start_shadow({pipe});
+  EXPECT_EQ(answer.outcome, Outcome::kFailed);
+  EXPECT_EQ(answer.error, pipe + " is neither a file nor a folder");
+  // A reload reads what is configured: that becomes a pipe.
+  const std::string packs = world.folder() + "/rules";
+  fs::remove_all(packs);
+  ASSERT_EQ(::mkfifo(packs.c_str(), 0600), 0);
+  EXPECT_EQ(world.daemon().reload().outcome, Outcome::kFailed);
+  EXPECT_TRUE(world.daemon().status().ready);
+}
+
+TEST(Daemon, AJournalThatIsRemovedUnderItIsNoticedAndTheStateKept) {
+  const auto bodies = bodies_of(6);
+  DaemonWorld world;
+  world.start();
+  for (size_t i = 0; i < 4; ++i) world.give(bodies[i]);
+  world.settle();
+  EXPECT_TRUE(world.daemon().status().ready);
+  fs::remove_all(world.folder() + "/state/journal");
+  const auto status = world.daemon().status();
+  EXPECT_FALSE(status.ready);
+  EXPECT_NE(status.not_ready_because.find("removed or moved away"), std::string::npos);
+  IngestBody body;
+  body.source = "test";
+  body.text = bodies[4];
+  EXPECT_EQ(world.daemon().accept(std::move(body)).outcome, IngestAnswer::Outcome::kNoSpace);
+  world.daemon().stop(true);
+  world.kill();
+  world.said.clear();
+  world.start();
+  EXPECT_TRUE(has_line(world.said, "its files are gone")) << ::testing::PrintToString(world.said);
+  EXPECT_TRUE(world.daemon().status().ready);
+  for (size_t i = 4; i < bodies.size(); ++i) world.give(bodies[i]);
+  world.settle();
+  EXPECT_EQ(world.verdicts(), straight(bodies));
 }
 
 TEST(Daemon, ReloadOfTheSameIsUnchangedAndOfABadSetChangesNothing) {

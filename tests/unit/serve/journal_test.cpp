@@ -1,6 +1,7 @@
 // The journal: what was accepted is there after a crash at any byte and after any failed call.
 #include "runtime/serve/journal.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -257,13 +258,70 @@ TEST(Journal, ADamagedBeginningLosesNoEntry) {
   EXPECT_NE(told[0].find("damaged bytes"), std::string::npos) << told[0];
   EXPECT_EQ(all_of(*journal, 0), std::vector<std::string>{"first"});
   journal.reset();
-  flip(9);  // where it begins: the file may be another one's
+  flip(9);  // where it begins, which its name tells, too
+  journal = open({folder.path()}, &told);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_NE(told[0].find("16 damaged bytes"), std::string::npos) << told[0];
+  put(*journal, "second");
+  EXPECT_EQ(all_of(*journal, 0), (std::vector<std::string>{"first", "second"}));
+}
+
+TEST(Journal, ANameThatTheSegmentBeforeContradictsIsRefused) {
+  const ScratchFolder folder;
   JournalOptions options;
   options.folder = folder.path();
+  options.segment_bytes = 1;
+  auto journal = open(options);
+  const uint64_t last = put(*journal, "first").next;
+  put(*journal, "second");
+  journal.reset();
+  const auto path = [&](uint64_t begin) {
+    return fmt::format("{}/{:020}.journal", folder.path(), begin);
+  };
+  {
+    std::fstream file(path(last), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(8);
+    file.write("!!!!!!!!", 8);
+  }
+  std::vector<std::string> told;
+  journal = open(options, &told);
+  ASSERT_EQ(told.size(), 1u) << "the segment before it ends where the name says";
+  EXPECT_EQ(all_of(*journal, 0), (std::vector<std::string>{"first", "second"}));
+  journal.reset();
+  fs::rename(path(last), path(last + 5));
   std::vector<std::string> found;
-  auto refused = Journal::open(options, found);
+  const auto refused = Journal::open(options, found);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().message.find("Give it its name back"), std::string::npos);
+}
+
+TEST(Journal, AFileThatIsRemovedUnderItTakesNothingMore) {
+  const ScratchFolder folder;
+  const std::string name = folder.path() + "/journal";
+  auto journal = open({name});
+  const uint64_t end = put(*journal, "first").next;
+  EXPECT_EQ(journal->trouble(), "");
+  fs::rename(name, name + ".away");
+  EXPECT_NE(journal->trouble().find("removed or moved away"), std::string::npos);
+  const auto refused = put(*journal, "lost");
+  EXPECT_EQ(refused.outcome, Journal::Outcome::kNoSpace);
+  EXPECT_NE(refused.error.find("removed or moved away"), std::string::npos);
+  fs::rename(name + ".away", name);
+  EXPECT_EQ(journal->trouble(), "");
+  EXPECT_EQ(put(*journal, "second").outcome, Journal::Outcome::kWritten);
+  EXPECT_EQ(all_of(*journal, 0), (std::vector<std::string>{"first", "second"}));
+  fs::remove_all(name);
+  EXPECT_EQ(put(*journal, "lost").outcome, Journal::Outcome::kNoSpace);
+  EXPECT_GT(journal->end(), end);
+  const uint64_t went_to = journal->end();
+  journal.reset();
+  JournalOptions options;
+  options.folder = name;
+  options.first_position = went_to;
+  journal = open(options);
+  EXPECT_EQ(journal->begin(), went_to);
+  put(*journal, "third");
+  EXPECT_EQ(all_of(*journal, went_to), std::vector<std::string>{"third"});
 }
 
 RC_GTEST_PROP(JournalProperty, CrashAtAnyByteKeepsWholeEntriesOnly,

@@ -36,23 +36,44 @@ std::string zstd(const std::string& text) {
 TEST(BodyDecode, FormsAndFaults) {
   const std::string text(100'000, 'x');
   std::string out;
+  BodyBudget budget(1u << 30);
+  const auto decode = [&](const std::string& encoding, std::string body, size_t bytes_max) {
+    BodyLease lease(budget);
+    return decode_body(encoding, std::move(body), bytes_max, lease, out);
+  };
   for (const auto& [encoding, body] : {std::pair{"gzip", gzip(text)}, std::pair{"zstd", zstd(text)},
                                        std::pair{"", text}, std::pair{"GZIP ", gzip(text)}}) {
-    EXPECT_EQ(decode_body(encoding, std::string(body), 100'000, out), BodyFault::kNone) << encoding;
+    EXPECT_EQ(decode(encoding, body, 100'000), BodyFault::kNone) << encoding;
     EXPECT_EQ(out, text);
-    EXPECT_EQ(decode_body(encoding, std::string(body), 99'999, out), BodyFault::kTooLarge);
+    EXPECT_EQ(decode(encoding, body, 99'999), BodyFault::kTooLarge);
   }
-  EXPECT_EQ(decode_body("gzip", gzip(text) + gzip("y"), 200'000, out), BodyFault::kNone);
+  EXPECT_EQ(decode("gzip", gzip(text) + gzip("y"), 200'000), BodyFault::kNone);
   EXPECT_EQ(out, text + "y") << "members may follow each other";
-  EXPECT_EQ(decode_body("gzip", gzip(text).substr(0, 60), 200'000, out), BodyFault::kDamaged);
-  EXPECT_EQ(decode_body("zstd", zstd(text).substr(0, 10), 200'000, out), BodyFault::kDamaged);
-  EXPECT_EQ(decode_body("gzip", "garbage", 200'000, out), BodyFault::kDamaged);
-  EXPECT_EQ(decode_body("zstd", "garbage", 200'000, out), BodyFault::kDamaged);
-  EXPECT_EQ(decode_body("gzip", "", 200'000, out), BodyFault::kDamaged);
-  EXPECT_EQ(decode_body("br", "x", 200'000, out), BodyFault::kUnknownEncoding);
+  EXPECT_EQ(decode("gzip", gzip(text).substr(0, 60), 200'000), BodyFault::kDamaged);
+  EXPECT_EQ(decode("zstd", zstd(text).substr(0, 10), 200'000), BodyFault::kDamaged);
+  EXPECT_EQ(decode("gzip", "garbage", 200'000), BodyFault::kDamaged);
+  EXPECT_EQ(decode("zstd", "garbage", 200'000), BodyFault::kDamaged);
+  EXPECT_EQ(decode("gzip", "", 200'000), BodyFault::kDamaged);
+  EXPECT_EQ(decode("br", "x", 200'000), BodyFault::kUnknownEncoding);
   // A bomb: 200 MB of zeros in 200 KB.
-  EXPECT_EQ(decode_body("gzip", gzip(std::string(200'000'000, '\0')), 1'000'000, out),
+  EXPECT_EQ(decode("gzip", gzip(std::string(200'000'000, '\0')), 1'000'000),
             BodyFault::kTooLarge);
+}
+
+TEST(BodyDecode, AllBodiesTogetherAreBounded) {
+  BodyBudget budget(1'300'000);
+  for (const auto& [encoding, body] : {std::pair{"gzip", gzip(std::string(600'000, 'x'))},
+                                       std::pair{"zstd", zstd(std::string(600'000, 'x'))}}) {
+    std::string out;
+    BodyLease first(budget);
+    ASSERT_EQ(decode_body(encoding, std::string(body), 600'000, first, out), BodyFault::kNone);
+    std::string more;
+    BodyLease second(budget);
+    EXPECT_EQ(decode_body(encoding, std::string(body), 600'000, second, more), BodyFault::kNoRoom);
+    EXPECT_LT(more.capacity(), 600'000u);
+  }
+  EXPECT_TRUE(budget.take(1'300'000)) << "everything was given back";
+  EXPECT_FALSE(budget.take(1));
 }
 
 TEST(Router, PathTricksMatchNothing) {
@@ -157,6 +178,42 @@ TEST(Limits, BodiesThatAreTooLarge) {
   for (int i = 0; i < 1'000 && open; ++i) open = chunks.send(piece);
   EXPECT_EQ(chunks.reply(3).status, 413);
   EXPECT_EQ(s.daemon->bodies.size(), 1u);
+}
+
+TEST(Limits, BodiesOfAllRequestsTogether) {
+  const Served s(true, [](HttpConfig& c) {
+    c.body_bytes_max = 10'000;
+    c.bodies_bytes_max = 20'000;
+  });
+  const auto begin = [&](RawHttp& http) {
+    http.send("POST /api/v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000\r\n\r\n" +
+              std::string(9'000, 'x'));
+  };
+  {
+    RawHttp one(s.port());
+    RawHttp two(s.port());
+    begin(one);
+    begin(two);
+    RawReply third;
+    for (int i = 0; i < 100 && third.status != 429; ++i) {  // until both have been read
+      third = s.post("/api/v1/events", std::string(9'999, 'x'));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    EXPECT_EQ(third.status, 429);
+    EXPECT_EQ(third.header("Retry-After"), "1");
+    const auto zipped = gzip(std::string(9'000, 'x'));
+    EXPECT_EQ(s.post("/api/v1/events", zipped, "Content-Encoding: gzip\r\n").status, 429);
+    EXPECT_EQ(s.post("/api/v1/events", std::string(100, 'x')).status, 200) << "small ones fit";
+    one.send(std::string(1'000, 'x'));
+    EXPECT_EQ(one.reply(3).status, 200) << "a body that was begun goes on";
+  }
+  // What broken connections held is free again.
+  RawReply last;
+  for (int i = 0; i < 100 && last.status != 200; ++i) {
+    last = s.post("/api/v1/events", std::string(10'000, 'y'));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_EQ(last.status, 200);
 }
 
 TEST(Limits, LengthsThatCannotBeTrusted) {
