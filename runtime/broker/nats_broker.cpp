@@ -27,11 +27,24 @@ using Context = std::unique_ptr<jsCtx, Destroy<jsCtx, jsCtx_Destroy>>;
 using Subscription =
     std::unique_ptr<natsSubscription, Destroy<natsSubscription, natsSubscription_Destroy>>;
 using Msg = std::unique_ptr<natsMsg, Destroy<natsMsg, natsMsg_Destroy>>;
+using ConsumerInfo =
+    std::unique_ptr<jsConsumerInfo, Destroy<jsConsumerInfo, jsConsumerInfo_Destroy>>;
 using MetaData = std::unique_ptr<jsMsgMetaData, Destroy<jsMsgMetaData, jsMsgMetaData_Destroy>>;
 
 class NatsReader : public Reader {
  public:
   explicit NatsReader(Subscription subscription) : subscription_(std::move(subscription)) {}
+
+  /// Messages that were there when reading began and have not been taken.
+  Result<uint64_t> waiting() {
+    jsConsumerInfo* raw = nullptr;
+    jsErrCode code = jsErrCode(0);
+    const natsStatus status =
+        natsSubscription_GetConsumerInfo(&raw, subscription_.get(), nullptr, &code);
+    if (status != NATS_OK) return error_of("asking for the consumer", status, code);
+    const ConsumerInfo info(raw);
+    return info->NumPending + info->Delivered.Consumer;
+  }
 
   Result<bool> next(Message& out, std::chrono::milliseconds patience) override {
     natsMsg* raw = nullptr;
@@ -103,6 +116,19 @@ class NatsBroker : public Broker {
                                          static_cast<int>(bytes.size()), &options, &code);
     if (status != NATS_OK) return error_of("publishing to " + subject, status, code);
     return ok_status();
+  }
+
+  Result<std::optional<Message>> oldest(const std::string& subject) override {
+    auto reader = read(subject, 0);
+    if (!reader.ok()) return reader.error();
+    auto waiting = static_cast<NatsReader&>(*reader.value()).waiting();
+    if (!waiting.ok()) return waiting.error();
+    if (waiting.value() == 0) return std::optional<Message>();
+    Message message;
+    auto got = reader.value()->next(message, options_.patience);
+    if (!got.ok()) return got.error();
+    if (!got.value()) return Error{"nats: no answer while reading " + subject};
+    return std::optional<Message>(std::move(message));
   }
 
   Result<std::unique_ptr<Reader>> read(const std::string& subject, uint64_t position) override {
