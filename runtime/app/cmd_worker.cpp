@@ -115,6 +115,7 @@ class Worker {
     if (!options.address.name.empty()) options.name = options.address.name;
     if (!flags_.stream.empty()) options.name = flags_.stream;
     options.partitions = flags_.partitions;
+    options.stopped = [] { return stop_asked.load(); };
     return options;
   }
 

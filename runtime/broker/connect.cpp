@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/broker/intake.h"
 #include "runtime/broker/kafka_broker.h"
 #include "runtime/broker/nats_broker.h"
 
@@ -31,6 +32,12 @@ Result<Address> parse_address(std::string_view text) {
   return address;
 }
 
+Result<std::unique_ptr<Intake>> open_intake(const IntakeOptions& options,
+                                            const std::string& cursor) {
+  return options.address.kind == Address::Kind::kNats ? open_nats_intake(options, cursor)
+                                                      : open_kafka_intake(options, cursor);
+}
+
 Result<std::unique_ptr<Broker>> connect(const ConnectOptions& options) {
   if (options.address.kind == Address::Kind::kNats) {
     NatsOptions nats;
@@ -38,6 +45,7 @@ Result<std::unique_ptr<Broker>> connect(const ConnectOptions& options) {
     nats.credentials = options.credentials;
     nats.stream = options.name;
     nats.keep = options.keep;
+    nats.stopped = options.stopped;
     return connect_nats(nats);
   }
   KafkaOptions kafka;

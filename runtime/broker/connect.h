@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,6 +33,7 @@ struct ConnectOptions {
   std::vector<std::string> properties;  // Kafka: KEY=VALUE of librdkafka
   uint32_t partitions = 1;              // Kafka: of the topics that are made
   std::chrono::hours keep{72};
+  std::function<bool()> stopped;  // ends waiting for a broker that is away; may be empty
 };
 
 Result<std::unique_ptr<Broker>> connect(const ConnectOptions& options);

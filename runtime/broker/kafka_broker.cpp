@@ -219,7 +219,7 @@ Status KafkaBroker::make_topic(const std::string& topic) {
 Result<std::unique_ptr<Broker>> connect_kafka(const KafkaOptions& options) {
   auto settings = kafka_settings(options.properties);
   if (!settings.ok()) return settings.error();
-  auto producer = KafkaProducer::create(options.servers, settings.value());
+  auto producer = KafkaProducer::create(options.servers, settings.value(), options.outage);
   if (!producer.ok()) return producer.error();
   auto broker = std::make_unique<KafkaBroker>(options, std::move(settings).value(),
                                               std::move(producer).value());

@@ -26,6 +26,7 @@ struct KafkaOptions {
   uint32_t partitions = 1;
   std::chrono::hours keep{72};
   std::chrono::seconds patience{10};  // for the first answer, and for the making of topics
+  std::chrono::minutes outage{10};    // how long a broker that is away is waited for
 };
 
 Result<std::unique_ptr<Broker>> connect_kafka(const KafkaOptions& options);

@@ -56,7 +56,8 @@ struct KafkaProducer::Ticket {
 };
 
 Result<std::unique_ptr<KafkaProducer>> KafkaProducer::create(const std::string& servers,
-                                                             const KafkaSettings& settings) {
+                                                             const KafkaSettings& settings,
+                                                             std::chrono::milliseconds outage) {
   // Why linger 0: a sender waits for each message. Why 8 MiB: verdicts with long explanations and
   // records of a busy piece; topics of ours allow as much.
   KafkaSettings all{{"bootstrap.servers", servers},
@@ -64,7 +65,8 @@ Result<std::unique_ptr<KafkaProducer>> KafkaProducer::create(const std::string& 
                     {"acks", "all"},
                     {"linger.ms", "0"},
                     {"message.max.bytes", "8388608"},
-                    {"client.id", "reflex"}};
+                    {"client.id", "reflex"},
+                    {"message.timeout.ms", std::to_string(outage.count())}};
   all.insert(all.end(), settings.begin(), settings.end());
   auto handle = make_kafka(RD_KAFKA_PRODUCER, all, [](rd_kafka_conf_t* conf) {
     rd_kafka_conf_set_dr_msg_cb(conf, &KafkaProducer::delivered);

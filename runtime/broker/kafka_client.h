@@ -3,6 +3,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,8 +48,10 @@ class KafkaProducer {
     std::vector<std::pair<std::string, std::string>> headers;
     std::string_view bytes;
   };
+  /// `outage`: how long a message waits for a broker that is away.
   static Result<std::unique_ptr<KafkaProducer>> create(const std::string& servers,
-                                                       const KafkaSettings& settings);
+                                                       const KafkaSettings& settings,
+                                                       std::chrono::milliseconds outage);
   ~KafkaProducer();
   KafkaProducer(const KafkaProducer&) = delete;
   KafkaProducer& operator=(const KafkaProducer&) = delete;
