@@ -40,6 +40,8 @@ target_sources(serve_slow_test PRIVATE
 reflex_test(store_test unit unit/store reflex_store)
 reflex_test(serve_http_test unit unit/serve_http reflex_serve_http reflex_driver ZLIB::ZLIB PkgConfig::ZSTD)
 
+reflex_test(broker_test unit unit/broker reflex_broker)
+
 # Layout rules over the sources themselves.
 reflex_test(tidy_test tidy tidy)
 
@@ -66,8 +68,12 @@ endif()
 
 include(tests/tools/tools.cmake)
 
-# Workers over a real NATS JetStream server.
-add_test(NAME nats_cluster_test COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/cluster/nats_test.sh
-  $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR})
-set_tests_properties(nats_cluster_test PROPERTIES LABELS cluster TIMEOUT 300 SKIP_RETURN_CODE 77)
+# Workers over a real NATS JetStream server, and over Kafka (mock brokers of librdkafka).
+add_executable(kafka_mock ${CMAKE_CURRENT_SOURCE_DIR}/tests/cluster/kafka_mock.cpp)
+target_link_libraries(kafka_mock PRIVATE reflex_flags PkgConfig::RDKAFKA)
+foreach(broker nats kafka)
+  add_test(NAME ${broker}_cluster_test COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/cluster/cluster_test.sh
+    ${broker} $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR} $<TARGET_FILE:kafka_mock>)
+  set_tests_properties(${broker}_cluster_test PROPERTIES LABELS cluster TIMEOUT 300 SKIP_RETURN_CODE 77)
+endforeach()
 include(tests/console/console.cmake)

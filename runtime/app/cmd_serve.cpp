@@ -122,6 +122,13 @@ class Server {
       if (!source.ok()) return source.error();
       sources_.push_back(std::move(source).value());
     }
+    daemon_->set_source_behind([this] {
+      std::map<std::string, uint64_t> behind;
+      for (const auto& source : sources_) {
+        if (const auto messages = source->behind()) behind[source->name()] = *messages;
+      }
+      return behind;
+    });
     auto server = serve::HttpServer::start(http_config_, *daemon_, daemon_->store());
     if (!server.ok()) return server.error();
     server_ = std::move(server).value();

@@ -8,8 +8,9 @@
 #include "runtime/app/commands.h"
 #include "runtime/app/input_options.h"
 #include "runtime/app/load_packs.h"
-#include "runtime/broker/nats_broker.h"
+#include "runtime/broker/connect.h"
 #include "runtime/cluster/roles.h"
+#include "runtime/cluster/run_identity.h"
 #include "runtime/engine/inventory.h"
 #include "runtime/explain/explain.h"
 #include "runtime/learn/model_file.h"
@@ -19,7 +20,9 @@ namespace {
 
 struct WorkerFlags {
   InputFlags input;
-  broker::NatsOptions nats;
+  std::string broker = "nats://127.0.0.1:4222";
+  std::string stream;  // "": as the address says
+  broker::ConnectOptions connect;
   uint32_t partitions = 1;
   uint32_t partition = 0;
   uint32_t workers = 1;
@@ -40,17 +43,24 @@ class Worker {
     Loaded loaded = load_packs(flags_.input.load, common_);
     if (loaded.exit_code != kOk) return loaded.exit_code;
     context_.pack = loaded.compilation->pack;
-    auto connected = broker::connect_nats(flags_.nats);
+    auto options = connect_options();
+    if (!options.ok()) return fail(options.error());
+    auto connected = broker::connect(options.value());
     if (!connected.ok()) return fail(connected.error());
     const std::unique_ptr<broker::Broker> broker = std::move(connected).value();
     context_.broker = broker.get();
-    context_.stream = flags_.nats.stream;
+    context_.stream = options.value().name;
     context_.partitions = flags_.partitions;
     context_.stop = &stop_asked;
     context_.note = [this](const std::string& text) { print_note(common_, text); };
     context_.inventory = [this](topology::Topology& topology) { return read_inventory(topology); };
     std::signal(SIGINT, [](int) { stop_asked = true; });
     std::signal(SIGTERM, [](int) { stop_asked = true; });
+    if (auto joined = cluster::join_run(*broker, context_.stream, context_.pack->set_sha256,
+                                        context_.partitions);
+        !joined.ok()) {
+      return fail(joined.error());
+    }
     const Status status = role(context_);
     return status.ok() ? kOk : fail(status.error());
   }
@@ -97,6 +107,18 @@ class Worker {
     return error.exit_code;
   }
 
+  Result<broker::ConnectOptions> connect_options() const {
+    broker::ConnectOptions options = flags_.connect;
+    auto address = broker::parse_address(flags_.broker);
+    if (!address.ok()) return address.error();
+    options.address = std::move(address).value();
+    if (!options.address.name.empty()) options.name = options.address.name;
+    if (!flags_.stream.empty()) options.name = flags_.stream;
+    options.partitions = flags_.partitions;
+    options.stopped = [] { return stop_asked.load(); };
+    return options;
+  }
+
   Status read_inventory(topology::Topology& topology) {
     for (const auto& path : flags_.input.inventories) {
       auto summary = engine::load_inventory(path, *context_.pack->symbols, topology);
@@ -117,16 +139,22 @@ void add_role_options(CLI::App& sub, WorkerFlags& flags) {
   sub.add_option("--inventory", flags.input.inventories, "nodes, labels and jobs (JSON)");
   sub.add_option("--partitions", flags.partitions, "processes of `signals` in all")
       ->check(CLI::Range(1, 4096));
-  sub.add_option("--broker", flags.nats.url, "NATS server, nats://host:4222");
-  sub.add_option("--credentials", flags.nats.credentials, "NATS credentials file");
-  sub.add_option("--stream", flags.nats.stream, "JetStream stream, one for each run; made when missing");
+  sub.add_option("--broker", flags.broker,
+                 "nats://HOST:4222[/NAME], or kafka://HOST:9092[,HOST:9092][/NAME]");
+  sub.add_option("--broker-option", flags.connect.properties,
+                 "KEY=VALUE of librdkafka (security.protocol, sasl.mechanisms, ..)");
+  sub.add_option("--credentials", flags.connect.credentials, "NATS credentials file");
+  sub.add_option("--stream", flags.stream,
+                 "NAME of the address: JetStream stream, or what topics begin with; one for each "
+                 "run; made when missing (default REFLEX)");
 }
 
 }  // namespace
 
 Command add_worker(CLI::App& app, const CommonFlags& common) {
   auto flags = std::make_shared<WorkerFlags>();
-  auto* sub = app.add_subcommand("worker", "one process of a cluster that meets on NATS JetStream");
+  auto* sub = app.add_subcommand("worker",
+                                 "one process of a cluster that meets on NATS JetStream or Kafka");
   sub->require_subcommand(1);
   auto* route = sub->add_subcommand("route", "read events and logs, send them to the partitions");
   add_role_options(*route, *flags);

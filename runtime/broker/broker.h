@@ -1,17 +1,20 @@
 // Broker: durable, ordered streams of messages between processes.
 //
-// Contract: publish() returns when the broker has the message on disk; a message with an id that
-// was published before (within the broker's window of duplicates, two minutes or more) is kept
-// once, so that a sender may repeat what it is not sure of. A reader gets the messages of one
-// subject in the order in which they were published, from a position on, and waits for new ones.
-// Readers must expect a message twice: messages of ours are numbered, a seen number is ignored.
-// Errors: the broker cannot be reached, or refuses. A lost connection is taken up again by itself.
-// Threads: a Broker may be used from several threads; a reader from one.
+// What every broker guarantees: publish() returns when the broker has the message on disk. A reader
+// gets the messages of one subject in the order in which they were published, from a position on,
+// and waits for new ones. A process that repeats what it is not sure of may be read twice:
+// JetStream leaves out an id that it has seen within its window (two minutes), Kafka only what its
+// own client sends again. So messages of ours are numbered, and a reader ignores a number that it
+// has seen. What has been removed by retention is gone: numbers show the gap. Errors: the broker
+// cannot be reached for longer than `outage`, or refuses. A lost connection is taken up again by
+// itself. Threads: a Broker may be used from several threads; a reader from one. Readers must not
+// outlive their broker.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +41,8 @@ class Broker {
                          std::string_view bytes) = 0;
   /// From the first message behind `position` on; 0: from the oldest that is kept.
   virtual Result<std::unique_ptr<Reader>> read(const std::string& subject, uint64_t position) = 0;
+  /// The oldest message of a subject that is kept; nothing when there is none.
+  virtual Result<std::optional<Message>> oldest(const std::string& subject) = 0;
 };
 
 }  // namespace reflex::broker

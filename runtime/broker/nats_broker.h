@@ -1,12 +1,14 @@
 // NatsBroker: NATS JetStream as the broker. The stream NAME holds the subjects NAME.> .
 //
 // The stream is made when it is missing: file storage, limits retention, messages kept `keep`.
-// Reading uses ordered consumers, which the client library makes again after a reconnect.
+// Reading uses ordered consumers, which are made again after the server was away; a message that it
+// did not answer is sent again under its id until `outage` is over.
 // Limits: the server's max_payload (1 MiB unless configured) bounds a message; a larger one is an
 // Error that says so.
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,6 +22,8 @@ struct NatsOptions {
   std::string stream = "REFLEX";
   std::chrono::hours keep{72};
   std::chrono::seconds patience{5};  // for the server's answers
+  std::chrono::minutes outage{10};   // how long a server that is away is waited for
+  std::function<bool()> stopped;     // ends the waiting; may be empty
 };
 
 Result<std::unique_ptr<Broker>> connect_nats(const NatsOptions& options);

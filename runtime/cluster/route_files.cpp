@@ -6,6 +6,7 @@
 
 #include "runtime/cluster/roles.h"
 #include "runtime/cluster/router.h"
+#include "runtime/cluster/run_identity.h"
 #include "runtime/cluster/subjects.h"
 #include "runtime/engine/inventory_names.h"
 #include "runtime/stream/line_source.h"
@@ -46,6 +47,11 @@ class Routing {
   Result<stream::IngestCounters> run() {
     if (auto status = context_.inventory(topology_); !status.ok()) return status.error();
     names_ = std::make_unique<engine::InventoryNames>(context_.pack, topology_);
+    std::vector<std::string> paths = options_.events;
+    for (const auto& log : options_.logs) paths.push_back(log.path);
+    if (auto status = join_input(*context_.broker, context_.stream, paths); !status.ok()) {
+      return status.error();
+    }
     if (auto status = open_all(); !status.ok()) return status.error();
     while (!context_.stop->load()) {
       Input* next = least_advanced();
@@ -87,9 +93,7 @@ class Routing {
       declared.push_back({input->source, true, node});
       inputs_.push_back(std::move(input));
     }
-    const std::vector<std::string> messages = router_.declare(declared);
-    if (auto status = refuse_other_run(messages[0]); !status.ok()) return status;
-    return send(messages);
+    return send(router_.declare(declared));
   }
 
   static Status open(Input& input, const std::string& path) {
@@ -127,19 +131,6 @@ class Routing {
       input.newest_ns = std::max(input.newest_ns, record->ts_ns);
     }
     return send(router_.split(batch, finished));
-  }
-
-  /// A router that is started again says what it said; another run in the same stream would be
-  /// taken for that, and its events for repeated ones.
-  Status refuse_other_run(const std::string& first_message) const {
-    auto reader = context_.broker->read(subjects_.events(0), 0);
-    if (!reader.ok()) return reader.error();
-    broker::Message message;
-    auto got = reader.value()->next(message, std::chrono::milliseconds(300));
-    if (!got.ok()) return got.error();
-    if (!got.value() || message.bytes == first_message) return ok_status();
-    return Error{"the stream " + context_.stream +
-                 " holds another run already: give all workers of this one another --stream"};
   }
 
   Status send(const std::vector<std::string>& messages) {

@@ -59,26 +59,48 @@ const std::vector<KeySpec>& config_keys() {
 
 const std::vector<KeySpec>& source_keys() {
   static const std::vector<KeySpec> keys{
-      {"type", kText, "", "tail, journald or stdin."},
-      {"name", kText, "", "Name in events, counters and the API; empty: the path, or the type."},
+      {"type", kText, "", "tail, journald, stdin, nats or kafka."},
+      {"name", kText, "",
+       "Name in events, counters and the API; empty: the path, the subject, or the type."},
       {"form", kText, "log", "log: raw log text of `node`; events: NDJSON."},
       {"node", kText, "", "Whose log it is; empty: this host."},
       {"path", kPath, "", "Of tail: the file; followed over rotation and truncation."},
-      {"from", kText, "begin", "Of tail, the first time: begin or end of the file."},
+      {"from", kText, "begin",
+       "Of tail, nats and kafka, the first time: begin or end of what there is."},
       {"tz", kText, "Z", "Zone of stamps without one, like +01:00."},
       {"match", kTexts, "", "Of journald: fields like _TRANSPORT=kernel."},
+      {"url", kText, "",
+       "Of nats: nats://HOST:4222[/STREAM]; of kafka: kafka://HOST:9092[,HOST:9092]."},
+      {"subject", kText, "",
+       "Of nats: the subject, like jobs.>, of a stream that is there; of kafka: the topic. A "
+       "message\nis one or more lines."},
+      {"group", kText, "reflex",
+       "Of nats: the durable consumer; of kafka: the consumer group. Acknowledged (committed) is\n"
+       "what is in the journal. Daemons that are each to read all of it have names of their own."},
+      {"credentials", kPath, "", "Of nats: file of a user's JWT and key."},
+      {"options", kTexts, "",
+       "Of kafka: KEY=VALUE of librdkafka, like security.protocol=SASL_SSL."},
   };
   return keys;
 }
 
 const std::vector<KeySpec>& sink_keys() {
   static const std::vector<KeySpec> keys{
-      {"type", kText, "", "file, webhook or alertmanager."},
+      {"type", kText, "", "file, webhook, alertmanager, nats or kafka."},
       {"name", kText, "", "Its delivery cursor is kept under this name; empty: the type."},
       {"path", kPath, "", "Of file: verdicts as NDJSON, each once."},
-      {"url", kText, "", "Of webhook and alertmanager: http://host:port/path."},
+      {"url", kText, "",
+       "Of webhook and alertmanager: http://host:port/path; of nats: nats://HOST:4222; of kafka:\n"
+       "kafka://HOST:9092[,HOST:9092]."},
+      {"subject", kText, "",
+       "Of nats: the subject, of a stream that is there; of kafka: the topic. A message is a "
+       "line,\n"
+       "its headers are those of a CloudEvent."},
+      {"credentials", kPath, "", "Of nats: file of a user's JWT and key."},
+      {"options", kTexts, "",
+       "Of kafka: KEY=VALUE of librdkafka, like security.protocol=SASL_SSL."},
       {"token_file", kPath, "", "Sent as a bearer token."},
-      {"what", kText, "verdicts", "Of file and webhook: verdicts, finals or alerts."},
+      {"what", kText, "verdicts", "Of all but alertmanager: verdicts, finals or alerts."},
       {"timeout", kDuration, "10s", "Of one request."},
       {"retry_max", kDuration, "5m", "Longest wait between two tries; they never end."},
   };

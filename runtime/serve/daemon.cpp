@@ -206,6 +206,7 @@ serve::Status Daemon::status() {
   std::shared_ptr<RunningSet> running;
   std::shared_ptr<RunningSet> shadow;
   std::function<std::vector<SinkStatus>()> sinks;
+  std::function<std::map<std::string, uint64_t>()> behind;
   {
     const std::lock_guard lock(lanes_mutex_);
     status = marks_;
@@ -214,6 +215,7 @@ serve::Status Daemon::status() {
     running = live_;
     shadow = shadow_;
     sinks = sink_status_;
+    behind = source_behind_;
   }
   if (sinks) status.sinks = sinks();
   status.journal_begin = journal_->begin();
@@ -227,6 +229,12 @@ serve::Status Daemon::status() {
     row.bodies = source.bodies;
     row.bytes = source.bytes;
     row.queue_bytes = source.bytes;
+  }
+  if (behind) {
+    for (const auto& [name, messages] : behind()) {
+      sources[name].name = name;
+      sources[name].behind = messages;
+    }
   }
   if (running) {
     const auto view = running->runner->view();

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -78,6 +79,12 @@ class Daemon final : public DaemonPort {
     sink_status_ = std::move(sinks);
   }
 
+  /// Sources that know what waits outside: name and messages.
+  void set_source_behind(std::function<std::map<std::string, uint64_t>()> behind) {
+    const std::lock_guard lock(lanes_mutex_);
+    source_behind_ = std::move(behind);
+  }
+
  private:
   using Clock = std::chrono::steady_clock;
   explicit Daemon(DaemonOptions options);
@@ -124,6 +131,7 @@ class Daemon final : public DaemonPort {
   std::string no_set_because_;
   serve::Status marks_;  // times and counts of reloads and snapshots
   std::function<std::vector<SinkStatus>()> sink_status_;
+  std::function<std::map<std::string, uint64_t>()> source_behind_;
 
   std::mutex loop_mutex_;
   std::condition_variable loop_changed_;

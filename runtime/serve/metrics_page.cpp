@@ -198,6 +198,13 @@ void sources(Page& page, const Status& s) {
        [](const SourceStatus& x) { return x.rejected; });
   each("reflex_source_queue_bytes", "gauge", "Accepted and not yet evaluated.",
        [](const SourceStatus& x) { return x.queue_bytes; });
+  const auto at_broker = [](const SourceStatus& x) { return x.behind.has_value(); };
+  if (std::none_of(s.sources.begin(), s.sources.end(), at_broker)) return;
+  page.family("reflex_source_behind_messages", "gauge",
+              "Messages that the broker has and this source has not accepted.");
+  for (size_t i = 0; i < count; ++i) {
+    if (s.sources[i].behind) page.sample(*s.sources[i].behind, {{"source", s.sources[i].name}});
+  }
 }
 
 void evaluation(Page& page, const LaneStatus& lane) {

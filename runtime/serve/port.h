@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,6 +78,7 @@ struct SourceStatus {
   double lag_s = 0;               // wall clock - newest event
   bool idle = false;
   uint64_t queue_bytes = 0;  // accepted and not yet evaluated
+  std::optional<uint64_t> behind;  // messages that wait at a broker; none: not of a broker
 };
 
 /// A count under one or two labels (source and kind, signal and by), in the order of the field's

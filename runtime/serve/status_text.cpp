@@ -37,9 +37,10 @@ std::string status_text(const Status& status) {
   for (const auto& source : status.sources) {
     out += fmt::format(
         "source {}: {} bodies, {} lines, {} bytes, newest event {}, lag {:.1f} s, {} "
-        "bytes waiting{}\n",
+        "bytes waiting{}{}\n",
         source.name, source.bodies, source.lines, source.bytes, instant(source.newest_ns),
-        source.lag_s, source.queue_bytes, source.idle ? ", idle" : "");
+        source.lag_s, source.queue_bytes, source.idle ? ", idle" : "",
+        source.behind ? fmt::format(", {} messages at the broker", *source.behind) : "");
   }
   for (const auto& sink : status.sinks) {
     out += fmt::format("sink {}: {} delivered, {} waiting, {} failed attempts{}{}\n", sink.name,

@@ -127,6 +127,30 @@ SinkStatus Sink::status() const {
   return status;
 }
 
+namespace {
+
+Result<broker::OutboxOptions> read_outbox(const ConfigTable& table, const std::string& name) {
+  const auto wrong = [&](const std::string& what) {
+    return Error{fmt::format("sink {}: {}", name, what)};
+  };
+  broker::OutboxOptions options;
+  auto address = broker::parse_address(table.text("url"));
+  if (!address.ok()) return wrong("url: " + address.error().message);
+  options.address = std::move(address).value();
+  const bool nats = options.address.kind == broker::Address::Kind::kNats;
+  if (nats != (table.text("type") == "nats")) {
+    return wrong("its url is not of type " + table.text("type"));
+  }
+  options.subject = table.text("subject");
+  if (options.subject.empty()) return wrong("subject: which subject or topic?");
+  options.credentials = table.text("credentials");
+  options.properties = table.texts("options");
+  options.timeout = std::chrono::milliseconds(table.duration_ns("timeout") / 1'000'000);
+  return options;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Sink>> make_sink(const ConfigTable& table, Store& store,
                                         Publisher& publisher) {
   const std::string& type = table.text("type");
@@ -161,8 +185,13 @@ Result<std::unique_ptr<Sink>> make_sink(const ConfigTable& table, Store& store,
     } else {
       delivery = webhook_delivery(web);
     }
+  } else if (type == "nats" || type == "kafka") {
+    auto outbox = read_outbox(table, options.name);
+    if (!outbox.ok()) return outbox.error();
+    delivery = broker_delivery(outbox.value());
   } else {
-    return Error{fmt::format("there is no sink type '{}': file, webhook or alertmanager", type)};
+    return Error{fmt::format(
+        "there is no sink type '{}': file, webhook, alertmanager, nats or kafka", type)};
   }
   return std::make_unique<Sink>(store, publisher, options, std::move(delivery));
 }

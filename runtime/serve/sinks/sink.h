@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/broker/outbox.h"
 #include "runtime/serve/config.h"
 #include "runtime/serve/port.h"
 #include "runtime/serve/publisher.h"
@@ -90,5 +91,6 @@ struct WebOptions {
 };
 std::unique_ptr<Delivery> webhook_delivery(const WebOptions& options);
 std::unique_ptr<Delivery> alertmanager_delivery(const WebOptions& options);
+std::unique_ptr<Delivery> broker_delivery(const broker::OutboxOptions& options);
 
 }  // namespace reflex::serve

@@ -21,7 +21,8 @@ void Source::say(const std::string& line) {
   if (!line.empty() && log_) log_(fmt::format("source {}: {}", options_.name, line));
 }
 
-bool Source::give(std::string&& text, const std::string& cursor) {
+bool Source::give(std::string&& text, const std::string& cursor,
+                  const std::function<bool()>& hold) {
   int wait_ms = 50;
   while (!stopping_) {
     IngestBody body;
@@ -36,11 +37,37 @@ bool Source::give(std::string&& text, const std::string& cursor) {
     }
     if (answer.outcome == IngestAnswer::Outcome::kStopping) return false;
     say("waiting: " + answer.error);
+    if (hold && !hold()) return false;
     pause(wait_ms);
     wait_ms = std::min(wait_ms * 2, 2000);
   }
   return false;
 }
+
+namespace {
+
+/// What sources that read a broker need besides.
+reflex::Status read_intake(const ConfigTable& table, SourceOptions& options) {
+  const auto wrong = [&](const std::string& what) {
+    return Error{fmt::format("source {}: {}", options.name, what)};
+  };
+  auto address = broker::parse_address(table.text("url"));
+  if (!address.ok()) return wrong("url: " + address.error().message);
+  broker::IntakeOptions& intake = options.intake;
+  intake.address = std::move(address).value();
+  const bool nats = intake.address.kind == broker::Address::Kind::kNats;
+  if (nats != (options.type == "nats")) return wrong("its url is not of type " + options.type);
+  intake.subject = table.text("subject");
+  if (intake.subject.empty()) return wrong("subject: which subject or topic?");
+  intake.group = table.text("group");
+  if (intake.group.empty()) return wrong("group: a durable name is needed");
+  intake.credentials = table.text("credentials");
+  intake.properties = table.texts("options");
+  intake.from_end = options.from_end;
+  return ok_status();
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Source>> make_source(const ConfigTable& table, Ingest& ingest,
                                             std::function<void(const std::string&)> log) {
@@ -48,7 +75,9 @@ Result<std::unique_ptr<Source>> make_source(const ConfigTable& table, Ingest& in
   options.type = table.text("type");
   options.path = table.text("path");
   options.name = table.text("name");
-  if (options.name.empty()) options.name = options.path.empty() ? options.type : options.path;
+  if (options.name.empty()) options.name = options.path;
+  if (options.name.empty()) options.name = table.text("subject");
+  if (options.name.empty()) options.name = options.type;
   options.node = table.text("node");
   if (options.node.empty()) {
     char host[256] = "localhost";
@@ -69,7 +98,12 @@ Result<std::unique_ptr<Source>> make_source(const ConfigTable& table, Ingest& in
   }
   if (options.type == "journald") return make_journald(std::move(options), ingest, std::move(log));
   if (options.type == "stdin") return make_stdin(std::move(options), ingest, std::move(log));
-  return Error{fmt::format("there is no source type '{}': tail, journald or stdin", options.type)};
+  if (options.type == "nats" || options.type == "kafka") {
+    if (auto status = read_intake(table, options); !status.ok()) return status.error();
+    return make_broker_source(std::move(options), ingest, std::move(log));
+  }
+  return Error{fmt::format("there is no source type '{}': tail, journald, stdin, nats or kafka",
+                           options.type)};
 }
 
 }  // namespace reflex::serve

@@ -1,4 +1,5 @@
-// Source: something that the daemon reads by itself: a file's tail, the journal, standard input.
+// Source: something that the daemon reads by itself: a file's tail, the journal, standard input, a
+// subject of NATS JetStream, a topic of Kafka.
 //
 // Contract: bodies of whole lines go to Ingest::accept with the cursor behind them, so that after a
 // restart reading goes on exactly there. What is refused (overload, full disk) is offered again:
@@ -8,9 +9,11 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "runtime/broker/intake.h"
 #include "runtime/serve/config.h"
 #include "runtime/serve/ingest.h"
 
@@ -24,6 +27,7 @@ struct SourceOptions {
   bool events = false;  // NDJSON; else log text of `node`
   bool from_end = false;
   std::vector<std::string> match;  // of journald
+  broker::IntakeOptions intake;    // of nats and kafka
 };
 
 class Source {
@@ -42,11 +46,15 @@ class Source {
     stopping_ = true;
     if (thread_.joinable()) thread_.join();
   }
+  [[nodiscard]] const std::string& name() const { return options_.name; }
+  /// What waits outside, as the outside counts (messages); nothing when nobody can know.
+  [[nodiscard]] virtual std::optional<uint64_t> behind() const { return std::nullopt; }
 
  protected:
   virtual void run() = 0;
-  /// Until it is accepted; false when stopping first.
-  bool give(std::string&& text, const std::string& cursor);
+  /// Until it is accepted; false when stopping first. While it waits, `hold` is called; when that
+  /// says false, the text is given up.
+  bool give(std::string&& text, const std::string& cursor, const std::function<bool()>& hold = {});
   void pause(int ms) const;  // or until stopping
   [[nodiscard]] bool stopping() const { return stopping_; }
   void say(const std::string& line);  // once in a row
@@ -71,5 +79,8 @@ std::unique_ptr<Source> make_journald(SourceOptions options, Ingest& ingest,
                                       std::function<void(const std::string&)> log);
 std::unique_ptr<Source> make_stdin(SourceOptions options, Ingest& ingest,
                                    std::function<void(const std::string&)> log);
+/// NATS JetStream and Kafka.
+std::unique_ptr<Source> make_broker_source(SourceOptions options, Ingest& ingest,
+                                           std::function<void(const std::string&)> log);
 
 }  // namespace reflex::serve

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# A cluster over a real NATS JetStream server: 1, 2 and 4 signal workers, 1 and 2 attribution
-# workers, some of them killed (-9) and started again, must say what one process says.
+# A cluster over a real NATS JetStream server or over Kafka (librdkafka's mock brokers): 1, 2 and 4
+# signal workers, 1 and 2 attribution workers, some of them killed (-9) and started again, must say
+# what one process says.
 #
-# usage: nats_test.sh REFLEX SOURCE_DIR
+# usage: cluster_test.sh nats|kafka REFLEX SOURCE_DIR KAFKA_MOCK
 set -euo pipefail
-reflex=$1
-root=$2
+kind=$1
+reflex=$2
+root=$3
+kafka_mock=$4
 work=$(mktemp -d)
 pids=()
 cleanup() {
@@ -13,7 +16,7 @@ cleanup() {
   rm -rf "$work"
 }
 trap cleanup EXIT
-if ! command -v nats-server >/dev/null; then
+if [[ $kind == nats ]] && ! command -v nats-server >/dev/null; then
   echo "skipped: no nats-server on this machine (apt-get install nats-server)"
   exit 77
 fi
@@ -31,6 +34,21 @@ sort "$work/whole.ndjson" >"$work/expected"
 
 # A server of its own for each run, as killed workers of one must not meet the next.
 serve() {
+  if [[ $kind == kafka ]]; then
+    # Its standard input stays open as long as this script runs.
+    mkfifo "$work/in.$1"
+    "$kafka_mock" 2 <"$work/in.$1" >"$work/kafka.$1" &
+    pids+=($!)
+    exec {in}>"$work/in.$1"
+    for _ in $(seq 100); do
+      if [[ -s $work/kafka.$1 ]]; then
+        url=kafka://$(head -n 1 "$work/kafka.$1")/RUN
+        return
+      fi
+      sleep 0.1
+    done
+    echo "the mock brokers do not come"; exit 1
+  fi
   port=$((20000 + RANDOM % 20000))
   url=nats://127.0.0.1:$port
   nats-server -js -sd "$work/js.$1" -a 127.0.0.1 -p "$port" >"$work/nats.$1.log" 2>&1 &
@@ -81,11 +99,24 @@ cluster() {
 }
 
 cluster one 1 1 0
-head -c 2000 "$demo/events.ndjson" >"$work/other.ndjson"
-if "$reflex" worker route "${packs[@]}" --broker "$url" --events "$work/other.ndjson" 2>"$work/refused"; then
-  echo "FAILED: a second run in one stream was not refused"; exit 1
-fi
-grep -q "another --stream" "$work/refused" || { cat "$work/refused"; exit 1; }
+
+# refused WHAT PATTERN ARGUMENTS.. : says so, and does not wait.
+refused() {
+  local what=$1 pattern=$2 status=0
+  shift 2
+  timeout 20 "$reflex" worker "$@" >"$work/refused" 2>&1 || status=$?
+  if [[ $status != 3 ]] || ! grep -q "$pattern" "$work/refused"; then
+    echo "FAILED: $what was not refused (exit $status):"; cat "$work/refused"; exit 1
+  fi
+  echo "ok: $what is refused: $(head -n 1 "$work/refused")"
+}
+cp "$demo/events.ndjson" "$work/events.ndjson"
+refused "a second run in one stream" "another --stream" route "${packs[@]}" --broker "$url" \
+  --events "$work/events.ndjson"
+refused "a worker of another number of partitions" "same packs and --partitions" signals \
+  "${packs[@]}" --broker "$url" --partitions 3 --partition 0
+refused "a worker of other packs" "same packs and --partitions" attribute "$root/rules/fleet" \
+  "$root/rules/std/kinds" --profiles "$root/hwprofiles" --broker "$url"
 cluster two 2 1 0
 cluster four 4 2 0
 cluster killed 4 2 4

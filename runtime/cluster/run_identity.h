@@ -1,0 +1,29 @@
+// RunIdentity: what all processes of one stream must agree on; who comes with something else is
+// told so instead of waiting for messages that never come.
+//
+// Idea: the oldest message of a subject says what the run is; whoever finds none says it, and reads
+// it back, so that of two who come at one time both believe the same one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/broker/broker.h"
+
+namespace reflex::cluster {
+
+/// What stands there: `text`, or what another one has said before.
+Result<std::string> agree(broker::Broker& broker, const std::string& subject,
+                          const std::string& text);
+
+/// Errors: the stream is of another pack set or another number of partitions.
+Status join_run(broker::Broker& broker, const std::string& stream, const std::string& set_sha256,
+                uint32_t partitions);
+
+/// A router that is started again reads the same files and says what it said. Errors: the stream
+/// holds other input, or standard input, which nobody can read again.
+Status join_input(broker::Broker& broker, const std::string& stream,
+                  const std::vector<std::string>& paths);
+
+}  // namespace reflex::cluster
