@@ -45,6 +45,12 @@ int64_t epoch_at(int64_t ts_ns) {
 
 }  // namespace
 
+void BenignRates::add_sums(Sums& to, const Sums& more) {
+  to.firings += more.firings;
+  to.onsets += more.onsets;
+  to.active_hours += more.active_hours;
+}
+
 BenignRates::BenignRates(std::shared_ptr<const abi::CompiledPack> pack, const RateOptions& options)
     : pack_(std::move(pack)), options_(options) {
   for (const abi::SignalPlan& s : pack_->signals) {
@@ -134,7 +140,7 @@ void BenignRates::add(const abi::Firing& firing) {
   Node& node = node_of(symbol);
   Node::Own& own = own_of(node, firing.signal);
   const int64_t holds = std::max<int64_t>(pack_->signals[firing.signal].holds_ns, kNsPerMinute);
-  Waiting w{symbol, firing.signal, node.generation, firing.ts_ns, {1, 0, 0}};
+  Waiting w{symbol, firing.signal, node.generation, 0, firing.ts_ns, {1, 0, 0}};
   if (own.last_ns == kNoTimeNs || firing.ts_ns - own.last_ns > holds) {
     w.sums.onsets = 1;
   } else {
@@ -148,7 +154,29 @@ void BenignRates::add(const abi::Firing& firing) {
   const int64_t at = std::max<int64_t>(epoch - first_waiting_epoch_, 0);
   if (at > kEpochsAtOnceMax) return;  // a jump of a year is no habit
   while (static_cast<int64_t>(waiting_.size()) <= at) waiting_.emplace_back();
-  waiting_[static_cast<size_t>(at)].push_back(w);
+  wait(own, first_waiting_epoch_ + at, w);
+}
+
+void BenignRates::wait(Node::Own& own, int64_t epoch, const Waiting& w) {
+  std::vector<Waiting>& all = waiting_[static_cast<size_t>(epoch - first_waiting_epoch_)].all;
+  if (own.waiting_epoch == epoch && own.waiting >= kEachMax) {
+    Waiting& newest = all[own.newest - 1];
+    if (newest.generation == w.generation &&
+        newest.ts_ns / kNsPerMinute == w.ts_ns / kNsPerMinute) {
+      add_sums(newest.sums, w.sums);
+      return;
+    }
+  }
+  all.push_back(w);
+  note_waiting(own, epoch, all.size());
+}
+
+void BenignRates::note_waiting(Node::Own& own, int64_t epoch, size_t number) {
+  if (epoch < own.waiting_epoch) return;
+  if (epoch > own.waiting_epoch) own.waiting = 0;
+  own.waiting_epoch = epoch;
+  ++own.waiting;
+  own.newest = static_cast<uint32_t>(number);
 }
 
 void BenignRates::forget_waiting(SymbolId node) {
@@ -158,19 +186,93 @@ void BenignRates::forget_waiting(SymbolId node) {
 void BenignRates::forget_waiting(SymbolId node, int64_t from_ns) {
   const int64_t first = std::max<int64_t>(epoch_at(from_ns) - first_waiting_epoch_, 0);
   for (auto at = static_cast<size_t>(first); at < waiting_.size(); ++at) {
-    std::erase_if(waiting_[at],
-                  [&](const Waiting& w) { return w.node == node && w.ts_ns >= from_ns; });
+    forget(first_waiting_epoch_ + static_cast<int64_t>(at), node, from_ns);
   }
+}
+
+void BenignRates::Epoch::index() {
+  for (; indexed < all.size(); ++indexed) {
+    Waiting& w = all[indexed];
+    uint32_t& last = newest[w.node];
+    w.before = last;
+    if (last > 0 && all[last - 1].ts_ns > w.ts_ns) in_order = false;
+    last = static_cast<uint32_t>(indexed) + 1;
+  }
+}
+
+void BenignRates::forget(int64_t epoch, SymbolId node, int64_t from_ns) {
+  Epoch& hour = waiting_[static_cast<size_t>(epoch - first_waiting_epoch_)];
+  hour.index();
+  const auto newest = hour.newest.find(node);
+  if (newest == hour.newest.end()) return;
+  uint32_t forgotten = 0;
+  for (uint32_t i = newest->second; i > 0; i = hour.all[i - 1].before) {
+    Waiting& w = hour.all[i - 1];
+    if (w.ts_ns < from_ns && hour.in_order) break;
+    if (w.ts_ns < from_ns || w.generation == kForgotten) continue;
+    w.generation = kForgotten;
+    ++forgotten;
+  }
+  if (forgotten == 0) return;
+  // As if they had never been: a state does not hold them.
+  std::vector<uint32_t> kept;
+  for (uint32_t i = newest->second; i > 0; i = hour.all[i - 1].before) {
+    if (hour.all[i - 1].generation != kForgotten) kept.push_back(i);
+  }
+  Node& n = *nodes_[node];
+  for (Node::Own& own : n.own) {
+    if (own.waiting_epoch != epoch) continue;
+    own.waiting_epoch = INT64_MIN;
+    own.waiting = 0;
+  }
+  for (auto i = kept.rbegin(); i != kept.rend(); ++i) {
+    note_waiting(own_of(n, hour.all[*i - 1].signal), epoch, *i);
+  }
+}
+
+/// What a signal did on a node more than kEachMax times becomes one sum, where the first one was.
+void BenignRates::Epoch::compact() {
+  struct Key {
+    uint64_t what;
+    uint32_t generation;
+    bool operator==(const Key&) const = default;
+  };
+  struct HashKey {
+    size_t operator()(const Key& k) const {
+      return k.what * 0x9e3779b97f4a7c15 ^ k.generation;  // Source: Knuth 6.4, golden ratio
+    }
+  };
+  struct Found {
+    uint32_t count = 0;
+    size_t place = 0;  // + 1
+  };
+  std::unordered_map<Key, Found, HashKey> counts;  // only looked up
+  const auto key = [](const Waiting& w) {
+    return Key{uint64_t{w.node} << 32 | w.signal, w.generation};
+  };
+  std::erase_if(all, [](const Waiting& w) { return w.generation == kForgotten; });
+  for (const Waiting& w : all) ++counts[key(w)].count;
+  size_t size = 0;
+  for (const Waiting& w : all) {
+    auto& [count, place] = counts[key(w)];
+    if (count > kEachMax && place > 0) {
+      add_sums(all[place - 1].sums, w.sums);
+      continue;
+    }
+    all[size++] = w;
+    place = size;
+  }
+  all.resize(size);
+  all.shrink_to_fit();
+  std::unordered_map<SymbolId, uint32_t>().swap(newest);
+  indexed = 0;
+  in_order = true;
 }
 
 void BenignRates::apply(const Waiting& w) {
   Node& node = node_of(w.node);
   if (w.generation != node.generation) return;
-  const auto add_to = [&](Sums& s) {
-    s.firings += w.sums.firings;
-    s.onsets += w.sums.onsets;
-    s.active_hours += w.sums.active_hours;
-  };
+  const auto add_to = [&](Sums& s) { add_sums(s, w.sums); };
   Node::Own& own = own_of(node, w.signal);
   if (own.epoch != INT64_MIN && own.epoch < epoch_) {
     const double keep = fade(options_.node_half_life_hours, static_cast<double>(epoch_ - own.epoch));
@@ -207,9 +309,14 @@ void BenignRates::run_epoch() {
   age(fleet_);
   const int64_t due = epoch_ - options_.delay_ns / kEpochNs;
   while (!waiting_.empty() && first_waiting_epoch_ < due) {
-    for (const Waiting& w : waiting_.front()) apply(w);
+    for (const Waiting& w : waiting_.front().all) apply(w);
     waiting_.pop_front();
     ++first_waiting_epoch_;
+  }
+  // Incidents forget minutes before they open, so that this hour is over.
+  const int64_t over = epoch_ - 2 - first_waiting_epoch_;
+  if (over >= 0 && over < static_cast<int64_t>(waiting_.size())) {
+    waiting_[static_cast<size_t>(over)].compact();
   }
   for (uint32_t c = 0; c < cohorts_.size(); ++c) {
     if (cohorts_[c].day_epoch == INT64_MIN) cohorts_[c].day_epoch = epoch_;
@@ -285,7 +392,7 @@ void BenignRates::scale(uint32_t cohort, abi::SignalId signal, double onsets, do
   }
   for (size_t i = 0; i < waiting_.size(); ++i) {
     if (first_waiting_epoch_ + static_cast<int64_t>(i) >= cohorts_[cohort].day_epoch) break;
-    for (Waiting& w : waiting_[i]) {
+    for (Waiting& w : waiting_[i].all) {
       if (w.signal == signal && node_of(w.node).cohort == cohort) by(w.sums);
     }
   }

@@ -15,7 +15,9 @@
 // Time: event time. advance() must be called with growing times; counts take effect at whole epochs
 // (kEpochNs), so that results do not depend on how calls are batched.
 // Cost: add() O(1); benign() O(1); advance() O(what became due + cohorts x signals) per epoch.
-// Memory: one entry per (signal, node) that ever fired, plus what waits.
+// Memory: one entry per (signal, node) that ever fired, plus what waits: of a node and signal at most
+// kEachMax firings of an hour one by one, then one sum a minute, and one sum for the hour when it is over
+// (a counter that fires with each sample would cost 48 bytes a sample for three days).
 // Not for several threads.
 #pragma once
 
@@ -90,6 +92,7 @@ class BenignRates {
     double onsets = 0;
     double active_hours = 0;
   };
+  static void add_sums(Sums& to, const Sums& more);
   /// What a cohort did today, without delay.
   struct Day {
     std::array<double, 4> quarters{};  // onsets
@@ -118,6 +121,10 @@ class BenignRates {
       int64_t epoch = 0;           // sums are as of this epoch
       int64_t last_ns = kNoTimeNs;  // last firing, waiting ones included
       int64_t day = INT64_MIN;      // the day of the last firing
+      // Of what waits, in the newest hour that it fired in:
+      int64_t waiting_epoch = INT64_MIN;
+      uint32_t waiting = 0;  // entries
+      uint32_t newest = 0;   // of them, number + 1
     };
     std::vector<Own> own;  // few signals a node: searched from the front
   };
@@ -125,15 +132,31 @@ class BenignRates {
     SymbolId node = 0;
     abi::SignalId signal = 0;
     uint32_t generation = 0;
+    uint32_t before = 0;  // the node's one before it in the epoch, + 1; of those that are indexed
     int64_t ts_ns = 0;
     Sums sums;
   };
+  /// What was counted in one hour, in the order of firings. forget_waiting() finds a node's part by a
+  /// chain through it: an hour of a large cluster is millions, an incident's nodes are hundreds.
+  struct Epoch {
+    std::vector<Waiting> all;
+    std::unordered_map<SymbolId, uint32_t> newest;  // number + 1; only looked up
+    size_t indexed = 0;
+    bool in_order = true;  // each node's times grow
+    void index();
+    void compact();
+  };
+  // Why: signals that mean something fire less often; those keep every time they fired at.
+  static constexpr uint32_t kEachMax = 8;
+  // Why: no node has had as many lives.
+  static constexpr uint32_t kForgotten = UINT32_MAX;
 
   void save(StateWriter& writer, const Cohort& cohort) const;
   void load(StateReader& reader, const abi::LoadNames& names, Cohort& cohort) const;
   void load_cohorts(StateReader& reader, const abi::LoadNames& names);
   SymbolId load_node(StateReader& reader, const abi::LoadNames& names);
-  void load_waiting(StateReader& reader, const abi::LoadNames& names);
+  std::vector<std::vector<uint32_t>> load_waiting(StateReader& reader, const abi::LoadNames& names);
+  void load_times(StateReader& reader, const std::vector<std::vector<uint32_t>>& numbers);
   void rebind(const std::vector<SymbolId>& by_name,
               const std::function<abi::ClassId(SymbolId)>& class_of);
   Node& node_of(SymbolId node);
@@ -145,6 +168,9 @@ class BenignRates {
   void end_day(uint32_t cohort);
   void scale(uint32_t cohort, abi::SignalId signal, double onsets, double firings);
   void apply(const Waiting& w);
+  void wait(Node::Own& own, int64_t epoch, const Waiting& w);
+  static void note_waiting(Node::Own& own, int64_t epoch, size_t number);
+  void forget(int64_t epoch, SymbolId node, int64_t from_ns);
   static Node::Own& own_of(Node& node, abi::SignalId signal);
   [[nodiscard]] double node_hours(const Node& node, abi::SignalId signal) const;
   /// Node-hours of a level that a signal was there for.
@@ -160,7 +186,7 @@ class BenignRates {
   std::map<std::pair<abi::ClassId, SymbolId>, uint32_t> cohort_ids_;
   std::vector<Cohort> classes_;  // [ClassId]: all cohorts together
   Cohort fleet_;
-  std::deque<std::vector<Waiting>> waiting_;  // by epoch; front: the oldest
+  std::deque<Epoch> waiting_;  // front: the oldest
   int64_t first_waiting_epoch_ = 0;
   int64_t epoch_ = INT64_MIN;
   uint64_t version_ = 0;

@@ -110,9 +110,12 @@ void BenignRates::save(StateWriter& writer) const {
   }
   writer.i64(first_waiting_epoch_);
   writer.u64(waiting_.size());
-  for (const auto& epoch : waiting_) {
-    writer.u64(epoch.size());
-    for (const Waiting& w : epoch) {
+  for (const Epoch& epoch : waiting_) {
+    const auto is_forgotten = [](const Waiting& w) { return w.generation == kForgotten; };
+    const auto gone = std::count_if(epoch.all.begin(), epoch.all.end(), is_forgotten);
+    writer.u64(epoch.all.size() - static_cast<size_t>(gone));
+    for (const Waiting& w : epoch.all) {
+      if (is_forgotten(w)) continue;
       writer.symbol(w.node);
       writer.u64(w.signal);
       writer.u64(w.generation);
@@ -127,6 +130,15 @@ void BenignRates::save(StateWriter& writer) const {
     }
   }
   save_shifts(writer, shifts_);
+  // States of older versions end here.
+  for (const Epoch& epoch : waiting_) {
+    int64_t last_ns = 0;
+    for (const Waiting& w : epoch.all) {
+      if (w.generation == kForgotten) continue;
+      writer.i64(w.ts_ns - last_ns);
+      last_ns = w.ts_ns;
+    }
+  }
   writer.end();
 }
 
@@ -186,10 +198,14 @@ SymbolId BenignRates::load_node(StateReader& reader, const abi::LoadNames& names
   return id;
 }
 
-void BenignRates::load_waiting(StateReader& reader, const abi::LoadNames& names) {
+/// Per epoch and entry that was saved: its number now + 1, or 0 when it is not kept.
+std::vector<std::vector<uint32_t>> BenignRates::load_waiting(StateReader& reader,
+                                                             const abi::LoadNames& names) {
+  std::vector<std::vector<uint32_t>> numbers;
   first_waiting_epoch_ = load_epoch(reader);
   for (size_t epochs = reader.count(); epochs > 0 && !reader.failed(); --epochs) {
-    std::vector<Waiting>& epoch = waiting_.emplace_back();
+    std::vector<Waiting>& epoch = waiting_.emplace_back().all;
+    std::vector<uint32_t>& kept = numbers.emplace_back();
     for (size_t left = reader.count(4); left > 0 && !reader.failed(); --left) {
       Waiting w;
       w.node = reader.symbol();
@@ -199,10 +215,29 @@ void BenignRates::load_waiting(StateReader& reader, const abi::LoadNames& names)
       w.sums.firings = form == kAny ? reader.f64() : 1;
       w.sums.onsets = form == kAny ? reader.f64() : form == kFirst ? 1 : 0;
       w.sums.active_hours = form == kFirst ? 0 : reader.f64();
-      if (reader.failed() || find(w.node) == nullptr) return reader.fail();
+      if (reader.failed() || find(w.node) == nullptr) {
+        reader.fail();
+        return numbers;
+      }
+      kept.push_back(0);
       if (signal == abi::LoadNames::kGone || names.is_reset(signal)) continue;
       w.signal = signal;
       epoch.push_back(w);
+      kept.back() = static_cast<uint32_t>(epoch.size());
+      const int64_t hour = first_waiting_epoch_ + static_cast<int64_t>(waiting_.size()) - 1;
+      note_waiting(own_of(*nodes_[w.node], signal), hour, epoch.size());
+    }
+  }
+  return numbers;
+}
+
+void BenignRates::load_times(StateReader& reader,
+                             const std::vector<std::vector<uint32_t>>& numbers) {
+  for (size_t epoch = 0; epoch < numbers.size() && !reader.failed(); ++epoch) {
+    uint64_t ts_ns = 0;  // unsigned: damaged ones may overflow
+    for (const uint32_t number : numbers[epoch]) {
+      ts_ns += static_cast<uint64_t>(reader.i64());
+      if (number > 0) waiting_[epoch].all[number - 1].ts_ns = static_cast<int64_t>(ts_ns);
     }
   }
 }
@@ -226,8 +261,9 @@ void BenignRates::load(StateReader& reader, const abi::LoadNames& names,
   for (size_t left = reader.count(7); left > 0 && !reader.failed(); --left) {
     order.push_back(load_node(reader, names));
   }
-  load_waiting(reader, names);
+  const auto numbers = load_waiting(reader, names);
   shifts_ = load_shifts(reader, names);
+  if (!reader.at_end()) load_times(reader, numbers);
   reader.leave();
   if (!reader.failed() && !names.same_set()) rebind(order, class_of);
 }

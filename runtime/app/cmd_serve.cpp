@@ -65,7 +65,8 @@ Result<serve::HttpConfig> http_config(const serve::ConfigTable& main) {
   config.body_bytes_max = main.bytes("http.body_max");
   config.bodies_bytes_max = main.bytes("http.bodies_max");
   if (config.bodies_bytes_max < 2 * config.body_bytes_max) {
-    return Error{"http.bodies_max is less than twice http.body_max: a large body would never be taken"};
+    return Error{
+        "http.bodies_max is less than twice http.body_max: a large body would never be taken"};
   }
   config.connections_max = static_cast<unsigned>(main.number("http.connections_max"));
   config.streams_max = static_cast<unsigned>(main.number("http.streams_max"));

@@ -34,7 +34,8 @@ const std::vector<KeySpec>& config_keys() {
       {"http.streams_max", kInt, "32", "Followers of verdicts at a time."},
       {"http.body_max", kBytes, "64MiB", "A larger request body is refused (413)."},
       {"http.bodies_max", kBytes, "512MiB",
-       "Bodies of all requests in memory at one time, as sent and decoded; beyond it 429. At least\n"
+       "Bodies of all requests in memory at one time, as sent and decoded; beyond it 429. At "
+       "least\n"
        "twice http.body_max."},
       {"http.rate_max", kInt, "0", "Requests a second and client; 0: no limit (429 beyond it)."},
       {"http.rate_bytes_max", kBytes, "0", "Bytes of bodies a second and client; 0: no limit."},

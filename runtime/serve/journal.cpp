@@ -75,10 +75,10 @@ reflex::Status Journal::open_all(std::vector<std::string>& found) {
   if (segments_.empty()) {
     end_ = options_.first_position;
     if (end_ > 0) {
-      found.push_back(
-          fmt::format("journal: its files are gone; it goes on at position {}, up to where the state "
-                      "was saved: what was accepted after that is lost",
-                      end_));
+      found.push_back(fmt::format(
+          "journal: its files are gone; it goes on at position {}, up to where the state "
+          "was saved: what was accepted after that is lost",
+          end_));
     }
     return start_segment();
   }
@@ -131,7 +131,8 @@ reflex::Status Journal::open_last(std::vector<std::string>& found) {
   return ok_status();
 }
 
-/// A header that says another beginning than the name: either is wrong. The segment before it knows.
+/// A header that says another beginning than the name: either is wrong. The segment before it
+/// knows.
 reflex::Status Journal::check_name(const Checked& checked) const {
   if (!checked.has_header || checked.said_begin == segment_begin_) return ok_status();
   const auto last = segments_.find(segment_begin_);
@@ -286,8 +287,7 @@ std::string Journal::missing_file() const {
     path = path_of(segments_.rbegin()->first);
   }
   struct stat named {};
-  if (::stat(path.c_str(), &named) == 0 &&
-      FileIdentity(named.st_dev, named.st_ino) == file) {
+  if (::stat(path.c_str(), &named) == 0 && FileIdentity(named.st_dev, named.st_ino) == file) {
     return {};
   }
   return fmt::format("{} was removed or moved away: put it back, or restart the daemon", path);

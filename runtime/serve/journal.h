@@ -11,12 +11,11 @@
 // back, the journal is broken: everything is refused until a restart, which cuts it.
 // Start: the last segment is checked; bytes after its last whole entry are a write that was never
 // answered: cut and told. Damage inside a segment (bytes that are no entry, then a whole entry) is
-// skipped by readers, counted and told: what lies there is lost, what follows is not. Where a segment
-// begins is told by its name; a header that says otherwise is damaged, unless the segment before it
-// contradicts the name.
-// Files that are removed or moved away under it: appends are refused (what was written would be gone
-// with the file), trouble() tells; they go on when the file is back.
-// Threads: append, trim, status from any; each Reader is of one thread.
+// skipped by readers, counted and told: what lies there is lost, what follows is not. Where a
+// segment begins is told by its name; a header that says otherwise is damaged, unless the segment
+// before it contradicts the name. Files that are removed or moved away under it: appends are
+// refused (what was written would be gone with the file), trouble() tells; they go on when the file
+// is back. Threads: append, trim, status from any; each Reader is of one thread.
 #pragma once
 
 #include <condition_variable>

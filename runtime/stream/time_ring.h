@@ -139,8 +139,8 @@ class TimeRing {
     bits_[at / 64] = entries.empty() ? bits_[at / 64] & ~bit : bits_[at / 64] | bit;
   }
 
-  /// An empty page holds no memory: a minute of a fast stream fills a few hundred of them, and all 512
-  /// pages in turn. The next page begins with what this one had.
+  /// An empty page holds no memory: a minute of a fast stream fills a few hundred of them, and all
+  /// 512 pages in turn. The next page begins with what this one had.
   void recycle(std::vector<Entry>& page) {
     page.clear();
     if (page.capacity() > spare_.capacity()) spare_.swap(page);

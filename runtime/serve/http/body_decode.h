@@ -1,5 +1,5 @@
-// Decoding of request bodies: identity, gzip, deflate (zlib), zstd; never more than a bound, nor than
-// the budget of all requests has room for.
+// Decoding of request bodies: identity, gzip, deflate (zlib), zstd; never more than a bound, nor
+// than the budget of all requests has room for.
 #pragma once
 
 #include <cstddef>

@@ -65,8 +65,9 @@ HttpReply Dispatcher::refusal(int status) {
     case 414:
       return reply_error(414, "the address is too long", "ask with fewer parameters");
     case 429: {
-      HttpReply reply = reply_error(429, "the bodies of all requests together reach http.bodies_max",
-                                    "send the body again in 1 s");
+      HttpReply reply =
+          reply_error(429, "the bodies of all requests together reach http.bodies_max",
+                      "send the body again in 1 s");
       reply.headers.emplace_back("Retry-After", "1");
       return reply;
     }

@@ -24,7 +24,8 @@ class Dispatcher {
   HttpReply admit(HttpRequest& request);
   /// Of an admitted request without a body.
   HttpReply run(HttpRequest& request);
-  /// Of an admitted request; decodes `raw` first. `lease` holds `raw` and lives as long as the body.
+  /// Of an admitted request; decodes `raw` first. `lease` holds `raw` and lives as long as the
+  /// body.
   HttpReply run_with_body(HttpRequest& request, std::string&& raw, BodyLease& lease);
   /// The reply for a status that the server gives by itself (400, 408, 413, 414, 429, 431).
   static HttpReply refusal(int status);

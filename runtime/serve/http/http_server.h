@@ -31,7 +31,7 @@ struct HttpConfig {
   WireLimits wire;
   RateLimits rates;
   // Why 64 MiB: a batch of 300,000 events; a source that has more sends more bodies.
-  size_t body_bytes_max = 64u << 20;  // as sent, and decoded
+  size_t body_bytes_max = 64u << 20;       // as sent, and decoded
   uint64_t bodies_bytes_max = 512u << 20;  // of all requests at one time, as sent and decoded
   unsigned connections_max = 256;
   unsigned streams_max = 32;  // followers of verdicts at one time

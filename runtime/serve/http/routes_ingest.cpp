@@ -43,8 +43,9 @@ HttpReply refusal(const IngestAnswer& answer) {
       reply.headers.emplace_back("Retry-After", std::to_string(std::max(1u, answer.retry_after_s)));
       break;
     case Outcome::kNoSpace:
-      reply = reply_error(507, answer.error.empty() ? "the journal cannot grow" : answer.error,
-                          "mend it on the daemon's disk (room, the journal's folder), then send it again");
+      reply = reply_error(
+          507, answer.error.empty() ? "the journal cannot grow" : answer.error,
+          "mend it on the daemon's disk (room, the journal's folder), then send it again");
       break;
     case Outcome::kStopping:
       reply = reply_error(503, "the daemon is stopping", "send the body again after its start");

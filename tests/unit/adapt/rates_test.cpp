@@ -18,6 +18,7 @@ struct Fleet {
   std::unique_ptr<BenignRates> rates;
   SymbolId nodes;
   explicit Fleet(SymbolId node_count, RateOptions options = {}) : nodes(node_count) {
+    pack->set_sha256 = "one";
     pack->symbols = std::make_shared<SymbolTable>();
     pack->entity_kinds = {{{"node"}}};
     pack->classes.resize(3);
@@ -88,6 +89,53 @@ TEST(BenignRates, ASavedStateGoesOnAsIfNothingHadHappened) {
     EXPECT_EQ(a.mean_hours, b.mean_hours);
     EXPECT_EQ(a.node_hours, b.node_hours);
   }
+}
+
+std::string bytes_of(const Fleet& fleet) {
+  StateWriter writer(*fleet.pack->symbols);
+  save_all(writer, fleet);
+  return writer.take();
+}
+
+/// Firings of a counter with every sample, and incidents; at `restart` the state goes through bytes.
+std::string noisy(std::unique_ptr<Fleet>& f, int64_t from_s, int64_t until_s, int64_t restart_s) {
+  for (int64_t second = from_s; second < until_s; second += 7) {
+    if (second >= restart_s && restart_s >= from_s) {
+      restart_s = -1;
+      const std::string state = bytes_of(*f);
+      auto after = std::make_unique<Fleet>(SymbolId{0});
+      for (SymbolId n = 1; n <= f->nodes; ++n) after->pack->symbols->intern("x" + std::to_string(n));
+      after->nodes = f->nodes;
+      StateReader reader(state, *after->pack->symbols);
+      abi::LoadNames names;
+      EXPECT_TRUE(names.load(reader, *after->pack));
+      after->rates->load(reader, names, [](SymbolId) { return abi::ClassId{1}; });
+      EXPECT_FALSE(reader.failed());
+      const std::string again = bytes_of(*after);
+      EXPECT_TRUE(again == state) << again.size() << " bytes, were " << state.size();
+      f = std::move(after);
+    }
+    for (SymbolId n = 1; n <= 4; ++n) f->fire(n, second * kNsPerSecond);
+    if (second % 49 == 0) f->fire(5, second * kNsPerSecond, 1);
+    if (second % (7 * 400) == 0) f->rates->forget_waiting(2, (second - 900) * kNsPerSecond);
+  }
+  return bytes_of(*f);
+}
+
+TEST(BenignRates, ACounterThatFiresAllTheTimeCostsSumsNotFirings) {
+  constexpr int64_t kDay = 24 * 3600;
+  auto straight = std::make_unique<Fleet>(5);
+  const std::string want = noisy(straight, 0, kDay / 2, -1);
+  // 4 nodes, 12 hours: at most 8 + 60 sums in each of the last three, one in those before.
+  EXPECT_LT(want.size(), 4 * (3 * 68 + 10) * 24u + 4'000);
+  for (const int64_t restart : {int64_t{3'000}, int64_t{3'700}, kDay / 4 + 1'234, kDay / 4 + 2'801}) {
+    auto broken = std::make_unique<Fleet>(5);
+    EXPECT_TRUE(noisy(broken, 0, kDay / 2, restart) == want) << restart;
+  }
+  straight->rates->advance(40 * kHour);
+  EXPECT_NEAR(straight->rates->benign(0, 1).firings_per_hour, 3600.0 / 7 * 12 / 14, 60);
+  EXPECT_LT(straight->rates->benign(0, 2).firings_per_hour,
+            straight->rates->benign(0, 1).firings_per_hour * 0.8);
 }
 
 TEST(BenignRates, AStateOfNodesThatNeverFiredIsRead) {
@@ -174,6 +222,38 @@ TEST(BenignRates, WhatWaitsOfAFaultyNodeDoesNotCount) {
   for (Fleet* f : {&guarded, &open}) f->rates->advance(13 * 24 * kHour);
   EXPECT_LT(guarded.rates->benign(0, 7).firings_per_hour * 3,
             open.rates->benign(0, 7).firings_per_hour);
+}
+
+TEST(BenignRates, WhatANodeDidInAnIncidentDoesNotCount) {
+  Fleet guarded(20);
+  Fleet quiet(20);  // its node 7 did nothing in the incidents
+  const auto minutes = [](int64_t n) { return n * kNsPerMinute; };
+  for (Fleet* f : {&guarded, &quiet}) {
+    for (int64_t minute = 0; minute < 12 * 60; minute += 15) {
+      for (const SymbolId n : {3u, 7u, 9u}) {
+        const bool in_incident = (minute >= 230 && minute < 300) || (minute >= 480 && minute < 600);
+        if (f == &quiet && n == 7 && in_incident) continue;
+        f->fire(n, minutes(minute));
+        f->fire(n, minutes(minute), 1);
+      }
+      if (f != &guarded) continue;
+      if (minute == 285) f->rates->forget_waiting(7, minutes(230));  // over the end of an hour
+      if (minute == 540) f->rates->forget_waiting(7, minutes(480));
+      if (minute == 585) f->rates->forget_waiting(7, minutes(480));  // once more
+      if (minute == 585) f->rates->forget_waiting(8, minutes(0));    // it never fired
+    }
+    f->rates->advance(40 * kHour);
+  }
+  for (const SymbolId n : {3u, 7u, 8u, 9u}) {
+    for (const abi::SignalId signal : {0u, 1u}) {
+      const auto a = guarded.rates->benign(signal, n);
+      const auto b = quiet.rates->benign(signal, n);
+      EXPECT_DOUBLE_EQ(a.firings_per_hour, b.firings_per_hour) << n;
+      EXPECT_DOUBLE_EQ(a.onsets_per_hour, b.onsets_per_hour) << n;
+    }
+  }
+  EXPECT_GT(guarded.rates->benign(0, 3).firings_per_hour,
+            guarded.rates->benign(0, 7).firings_per_hour);
 }
 
 TEST(BenignRates, ACohortBeginsAnewWithItsClassAsPrior) {

@@ -56,8 +56,7 @@ TEST(BodyDecode, FormsAndFaults) {
   EXPECT_EQ(decode("gzip", "", 200'000), BodyFault::kDamaged);
   EXPECT_EQ(decode("br", "x", 200'000), BodyFault::kUnknownEncoding);
   // A bomb: 200 MB of zeros in 200 KB.
-  EXPECT_EQ(decode("gzip", gzip(std::string(200'000'000, '\0')), 1'000'000),
-            BodyFault::kTooLarge);
+  EXPECT_EQ(decode("gzip", gzip(std::string(200'000'000, '\0')), 1'000'000), BodyFault::kTooLarge);
 }
 
 TEST(BodyDecode, AllBodiesTogetherAreBounded) {
