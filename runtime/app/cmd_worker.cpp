@@ -1,6 +1,7 @@
-// `reflex worker route|signals|attribute`: one process of a cluster that meets on a broker.
+// `reflex worker route|signals|attribute|collect`: one process of a cluster that meets on a broker.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -18,6 +19,10 @@
 namespace reflex::app {
 namespace {
 
+std::chrono::milliseconds ms_of(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
 struct WorkerFlags {
   InputFlags input;
   std::string broker = "nats://127.0.0.1:4222";
@@ -25,8 +30,11 @@ struct WorkerFlags {
   broker::ConnectOptions connect;
   uint32_t partitions = 1;
   uint32_t partition = 0;
+  bool any = false;
   uint32_t workers = 1;
   uint32_t worker = 0;
+  double state_every_s = 60;
+  double lease_s = 10;
   std::string model;
   std::string output;
 };
@@ -51,6 +59,7 @@ class Worker {
     context_.broker = broker.get();
     context_.stream = options.value().name;
     context_.partitions = flags_.partitions;
+    context_.state_every = ms_of(flags_.state_every_s);
     context_.stop = &stop_asked;
     context_.note = [this](const std::string& text) { print_note(common_, text); };
     context_.inventory = [this](topology::Topology& topology) { return read_inventory(topology); };
@@ -78,33 +87,51 @@ class Worker {
     return ok_status();
   }
 
+  Status signals(const cluster::RoleContext& context) {
+    if (flags_.any) return cluster::signals_units(context);
+    auto ended = cluster::signals(context, flags_.partition);
+    return ended.ok() ? ok_status() : Status(ended.error());
+  }
+
   Status attribute(const cluster::RoleContext& context) {
-    engine::EngineOptions options;
+    cluster::AttributionOptions options;
+    options.workers = flags_.workers;
+    options.line = [](const abi::Verdict& verdict) { return explain::to_json(verdict, false); };
     if (!flags_.model.empty()) {
       auto model = learn::load_model(flags_.model, *context.pack);
       if (!model.ok()) return model.error();
-      options.model = std::make_shared<const abi::Model>(std::move(model).value());
+      options.engine.model = std::make_shared<const abi::Model>(std::move(model).value());
     }
-    FILE* out = flags_.output.empty() ? stdout : std::fopen(flags_.output.c_str(), "w");
-    if (!out) return Error{fmt::format("cannot write {}", flags_.output)};
-    bool failed = false;
-    engine::EngineSinks sinks;
-    sinks.verdict = [&](abi::Verdict&& verdict) {
-      const std::string line = explain::to_json(verdict, false) + "\n";
-      failed |= std::fwrite(line.data(), 1, line.size(), out) != line.size();
-      failed |= std::fflush(out) != 0;
-    };
-    Status status =
-        cluster::attribute(context, flags_.worker, flags_.workers, std::move(options), sinks);
-    if (out != stdout) failed |= std::fclose(out) != 0;
-    if (status.ok() && failed) return Error{"writing verdicts failed (disk full?)"};
-    return status;
+    if (flags_.any) return cluster::attribute_units(context, options);
+    return with_output([&](const cluster::TakeLine& take) {
+      auto ended = cluster::attribute(context, flags_.worker, options, take);
+      return ended.ok() ? ok_status() : Status(ended.error());
+    });
+  }
+
+  Status collect(const cluster::RoleContext& context) {
+    return with_output([&](const cluster::TakeLine& take) {
+      return cluster::collect(context, flags_.workers, take);
+    });
   }
 
  private:
   int fail(const Error& error) {
     print_error(common_, error.message);
     return error.exit_code;
+  }
+
+  Status with_output(const std::function<Status(const cluster::TakeLine&)>& run) {
+    FILE* out = flags_.output.empty() ? stdout : std::fopen(flags_.output.c_str(), "w");
+    if (!out) return Error{fmt::format("cannot write {}", flags_.output)};
+    const Error full{"writing verdicts failed (disk full?)"};
+    Status status = run([&](const std::string& line) -> Status {
+      const bool good = std::fwrite(line.data(), 1, line.size(), out) == line.size() &&
+                        std::fputc('\n', out) != EOF && std::fflush(out) == 0;
+      return good ? ok_status() : Status(full);
+    });
+    if (out != stdout && std::fclose(out) != 0 && status.ok()) return full;
+    return status;
   }
 
   Result<broker::ConnectOptions> connect_options() const {
@@ -114,7 +141,8 @@ class Worker {
     options.address = std::move(address).value();
     if (!options.address.name.empty()) options.name = options.address.name;
     if (!flags_.stream.empty()) options.name = flags_.stream;
-    options.partitions = flags_.partitions;
+    options.partitions = std::max(flags_.partitions, flags_.workers);
+    options.lease = ms_of(flags_.lease_s);
     options.stopped = [] { return stop_asked.load(); };
     return options;
   }
@@ -149,6 +177,16 @@ void add_role_options(CLI::App& sub, WorkerFlags& flags) {
                  "run; made when missing (default REFLEX)");
 }
 
+void add_unit_options(CLI::App& sub, WorkerFlags& flags) {
+  sub.add_flag("--any", flags.any,
+               "serve those that no other process serves, and those of one that dies");
+  sub.add_option("--state-every", flags.state_every_s, "seconds between states on the broker")
+      ->check(CLI::Range(0.05, 86400.0));
+  sub.add_option("--lease", flags.lease_s,
+                 "seconds without a word after which a process is taken for dead")
+      ->check(CLI::Range(0.5, 3600.0));
+}
+
 }  // namespace
 
 Command add_worker(CLI::App& app, const CommonFlags& common) {
@@ -165,18 +203,35 @@ Command add_worker(CLI::App& app, const CommonFlags& common) {
   auto* signals =
       sub->add_subcommand("signals", "evaluate the signals of the nodes of a partition");
   add_role_options(*signals, *flags);
-  signals->add_option("--partition", flags->partition, "0 .. partitions - 1")->required();
+  auto* partition = signals->add_option("--partition", flags->partition, "0 .. partitions - 1");
+  add_unit_options(*signals, *flags);
   auto* attribute = sub->add_subcommand("attribute", "weigh the incidents of a share of the jobs");
   add_role_options(*attribute, *flags);
   attribute->add_option("--worker", flags->worker, "0 .. workers - 1");
-  attribute->add_option("--workers", flags->workers, "processes of `attribute` in all")
+  attribute->add_option("--workers", flags->workers, "shares of the jobs in all")
       ->check(CLI::Range(1, 1024));
+  add_unit_options(*attribute, *flags);
   attribute->add_option("--model", flags->model, "learned numbers (`reflex learn`)");
   attribute->add_option("-o,--output", flags->output, "write verdicts to this file");
+  auto* collect = sub->add_subcommand("collect", "read the verdicts of all shares");
+  add_role_options(*collect, *flags);
+  collect->add_option("--workers", flags->workers, "shares of the jobs in all")
+      ->check(CLI::Range(1, 1024));
+  collect->add_option("-o,--output", flags->output, "write verdicts to this file");
   return [=, &common] {
     if (!sub->parsed()) return -1;
     const bool out_of_range = (signals->parsed() && flags->partition >= flags->partitions) ||
                               (attribute->parsed() && flags->worker >= flags->workers);
+    if (attribute->parsed() && flags->any && !flags->output.empty()) {
+      print_error(common,
+                  "-o needs --worker: verdicts of shares that this process takes with --any are "
+                  "read with `reflex worker collect`");
+      return static_cast<int>(kUsage);
+    }
+    if (signals->parsed() && !flags->any && partition->count() == 0) {
+      print_error(common, "--partition N, or --any: those that no other process serves");
+      return static_cast<int>(kUsage);
+    }
     if (out_of_range) {
       print_error(common, signals->parsed()
                               ? fmt::format("--partition {}: there are {} (--partitions), from 0",
@@ -188,8 +243,9 @@ Command add_worker(CLI::App& app, const CommonFlags& common) {
     Worker worker(*flags, common);
     if (route->parsed()) return worker.run([&](const auto& c) { return worker.route(c); });
     if (signals->parsed()) {
-      return worker.run([&](const auto& c) { return cluster::signals(c, flags->partition); });
+      return worker.run([&](const auto& c) { return worker.signals(c); });
     }
+    if (collect->parsed()) return worker.run([&](const auto& c) { return worker.collect(c); });
     return worker.run([&](const auto& c) { return worker.attribute(c); });
   };
 }

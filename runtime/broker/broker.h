@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -34,6 +35,16 @@ class Reader {
   virtual Result<bool> next(Message& out, std::chrono::milliseconds patience) = 0;
 };
 
+/// A share of numbered units of work that several processes divide among themselves. A unit has one
+/// process at a time, but for moments: one that was taken for dead may still believe in it.
+class Shares {
+ public:
+  virtual ~Shares() = default;  // gives all of it back
+  /// The units to serve from now on. To be called at least once a second: who does not is taken for
+  /// dead after the lease, and its units go to others.
+  virtual Result<std::set<uint32_t>> mine(std::chrono::milliseconds patience) = 0;
+};
+
 class Broker {
  public:
   virtual ~Broker() = default;
@@ -43,6 +54,12 @@ class Broker {
   virtual Result<std::unique_ptr<Reader>> read(const std::string& subject, uint64_t position) = 0;
   /// The oldest message of a subject that is kept; nothing when there is none.
   virtual Result<std::optional<Message>> oldest(const std::string& subject) = 0;
+  /// The newest value of a name, of any size; kept however old it is. Names are like subjects, and
+  /// none is one. put_value() returns when it is on disk; a torn one leaves the old value.
+  virtual Status put_value(const std::string& name, std::string_view bytes) = 0;
+  virtual Result<std::optional<std::string>> value(const std::string& name) = 0;
+  /// Joins those who divide the units 0 .. count - 1, which are the subjects `subject`.N .
+  virtual Result<std::unique_ptr<Shares>> share(const std::string& subject, uint32_t count) = 0;
 };
 
 }  // namespace reflex::broker

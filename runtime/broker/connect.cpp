@@ -45,6 +45,7 @@ Result<std::unique_ptr<Broker>> connect(const ConnectOptions& options) {
     nats.credentials = options.credentials;
     nats.stream = options.name;
     nats.keep = options.keep;
+    nats.lease = options.lease;
     nats.stopped = options.stopped;
     return connect_nats(nats);
   }
@@ -53,6 +54,7 @@ Result<std::unique_ptr<Broker>> connect(const ConnectOptions& options) {
   kafka.properties = options.properties;
   kafka.partitions = options.partitions;
   kafka.keep = options.keep;
+  kafka.lease = options.lease;
   return connect_kafka(kafka);
 }
 

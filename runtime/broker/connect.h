@@ -33,7 +33,8 @@ struct ConnectOptions {
   std::vector<std::string> properties;  // Kafka: KEY=VALUE of librdkafka
   uint32_t partitions = 1;              // Kafka: of the topics that are made
   std::chrono::hours keep{72};
-  std::function<bool()> stopped;  // ends waiting for a broker that is away; may be empty
+  std::chrono::milliseconds lease{10'000};  // a process that says nothing so long is dead
+  std::function<bool()> stopped;            // ends waiting for a broker that is away; may be empty
 };
 
 Result<std::unique_ptr<Broker>> connect(const ConnectOptions& options);

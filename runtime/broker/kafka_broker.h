@@ -25,10 +25,14 @@ struct KafkaOptions {
   std::vector<std::string> properties;  // KEY=VALUE of librdkafka, for all its clients
   uint32_t partitions = 1;
   std::chrono::hours keep{72};
-  std::chrono::seconds patience{10};  // for the first answer, and for the making of topics
-  std::chrono::minutes outage{10};    // how long a broker that is away is waited for
+  std::chrono::seconds patience{10};        // for the first answer, and for the making of topics
+  std::chrono::milliseconds lease{10'000};  // a process that says nothing so long is dead
+  std::chrono::minutes outage{10};          // how long a broker that is away is waited for
 };
 
 Result<std::unique_ptr<Broker>> connect_kafka(const KafkaOptions& options);
+/// A consumer group over the partitions of a topic, which are the units; nothing is read.
+Result<std::unique_ptr<Shares>> kafka_shares(const KafkaOptions& options, const std::string& topic,
+                                             uint32_t count);
 
 }  // namespace reflex::broker

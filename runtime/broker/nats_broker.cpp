@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "runtime/broker/nats_client.h"
+#include "runtime/broker/nats_values.h"
 
 namespace reflex::broker {
 namespace {
@@ -136,20 +138,30 @@ class NatsBroker : public Broker {
     jsPubOptions options;
     jsPubOptions_Init(&options);
     options.MsgId = id.c_str();
-    const auto begin = Clock::now();
-    for (;;) {
-      jsErrCode code = jsErrCode(0);
-      const natsStatus status =
-          js_Publish(nullptr, client_.context(), subject.c_str(), bytes.data(),
-                     static_cast<int>(bytes.size()), &options, &code);
-      if (status == NATS_OK) return ok_status();
-      // Sent again under its id: if the server has it, it is kept once.
-      const bool over = Clock::now() - begin > options_.outage;
-      if (!is_outage(status) || over || (options_.stopped && options_.stopped())) {
-        return nats_error("publishing to " + subject, status, code);
-      }
-      std::this_thread::sleep_for(kRetry);
-    }
+    jsErrCode code = jsErrCode(0);
+    // Sent again under its id: if the server has it, it is kept once.
+    const natsStatus status = until_back(
+        [&] {
+          return js_Publish(nullptr, client_.context(), subject.c_str(), bytes.data(),
+                            static_cast<int>(bytes.size()), &options, &code);
+        },
+        options_.outage, options_.stopped);
+    if (status == NATS_OK) return ok_status();
+    return nats_error("publishing to " + subject, status, code);
+  }
+
+  Status put_value(const std::string& name, std::string_view bytes) override {
+    const std::lock_guard lock(mutex_);
+    if (auto status = open_values(); !status.ok()) return status;
+    return values_->put(name, bytes);
+  }
+  Result<std::optional<std::string>> value(const std::string& name) override {
+    const std::lock_guard lock(mutex_);
+    if (auto status = open_values(); !status.ok()) return status.error();
+    return values_->get(name);
+  }
+  Result<std::unique_ptr<Shares>> share(const std::string& subject, uint32_t count) override {
+    return nats_shares(client_, options_, subject, count);
   }
 
   Result<std::optional<Message>> oldest(const std::string& subject) override {
@@ -172,8 +184,18 @@ class NatsBroker : public Broker {
   }
 
  private:
+  Status open_values() {
+    if (values_) return ok_status();
+    auto opened = NatsValues::open(client_, options_);
+    if (!opened.ok()) return opened.error();
+    values_ = std::make_unique<NatsValues>(std::move(opened).value());
+    return ok_status();
+  }
+
   NatsOptions options_;
   NatsClient client_;
+  std::mutex mutex_;  // of values_
+  std::unique_ptr<NatsValues> values_;
 };
 
 }  // namespace

@@ -21,9 +21,10 @@ struct NatsOptions {
   std::string credentials;  // file of a user's JWT and key; empty: none
   std::string stream = "REFLEX";
   std::chrono::hours keep{72};
-  std::chrono::seconds patience{5};  // for the server's answers
-  std::chrono::minutes outage{10};   // how long a server that is away is waited for
-  std::function<bool()> stopped;     // ends the waiting; may be empty
+  std::chrono::seconds patience{5};         // for the server's answers
+  std::chrono::milliseconds lease{10'000};  // a process that says nothing so long is dead
+  std::chrono::minutes outage{10};          // how long a server that is away is waited for
+  std::function<bool()> stopped;            // ends the waiting; may be empty
 };
 
 Result<std::unique_ptr<Broker>> connect_nats(const NatsOptions& options);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <thread>
 #include <utility>
 
 namespace reflex::broker {
@@ -29,6 +30,35 @@ bool is_outage(natsStatus status) {
     default:
       return false;
   }
+}
+
+natsStatus until_back(const std::function<natsStatus()>& call, std::chrono::milliseconds time,
+                      const std::function<bool()>& stopped) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (;;) {
+    const natsStatus status = call();
+    const bool over = std::chrono::steady_clock::now() - begin > time;
+    if (!is_outage(status) || over || (stopped && stopped())) return status;
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+}
+
+Result<NatsBucket> open_bucket(const NatsClient& client, const std::string& name,
+                               std::chrono::milliseconds ttl) {
+  kvStore* raw = nullptr;
+  natsStatus status = js_KeyValue(&raw, client.context(), name.c_str());
+  if (status == NATS_NOT_FOUND) {
+    kvConfig config;
+    kvConfig_Init(&config);
+    config.Bucket = name.c_str();
+    config.StorageType = js_FileStorage;
+    config.TTL = std::chrono::nanoseconds(ttl).count();
+    status = js_CreateKeyValue(&raw, client.context(), &config);
+    // Another one that starts at the same moment may have made it.
+    if (status != NATS_OK) status = js_KeyValue(&raw, client.context(), name.c_str());
+  }
+  if (status != NATS_OK) return nats_error("bucket " + name, status);
+  return NatsBucket(raw);
 }
 
 Result<NatsClient> NatsClient::connect(const std::string& url, const std::string& credentials,

@@ -4,6 +4,7 @@
 #include <nats/nats.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,6 +45,15 @@ class NatsClient {
   NatsOwned<natsConnection, natsConnection_Destroy> connection_;
   NatsOwned<jsCtx, jsCtx_Destroy> context_;
 };
+
+/// Calls until it succeeds, fails for good, the time is up or `stopped`.
+natsStatus until_back(const std::function<natsStatus()>& call, std::chrono::milliseconds time,
+                      const std::function<bool()>& stopped);
+
+/// A key-value bucket, made when missing. `ttl` 0: values are kept.
+using NatsBucket = NatsOwned<kvStore, kvStore_Destroy>;
+Result<NatsBucket> open_bucket(const NatsClient& client, const std::string& name,
+                               std::chrono::milliseconds ttl);
 
 /// Whether a call that failed so may succeed when the server is back.
 [[nodiscard]] bool is_outage(natsStatus status);

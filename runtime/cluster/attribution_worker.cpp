@@ -27,10 +27,11 @@ Result<std::unique_ptr<AttributionWorker>> AttributionWorker::create(
   return worker;
 }
 
-void AttributionWorker::push(SignalBatch&& batch) {
+bool AttributionWorker::push(SignalBatch&& batch) {
   RFX_CHECK(batch.partition < partitions_.size());
   Partition& partition = partitions_[batch.partition];
-  if (batch.number <= partition.number) return;  // sent again
+  if (batch.number <= partition.number) return true;  // sent again
+  if (batch.number != partition.number + 1) return false;
   partition.number = batch.number;
   for (const SymbolId source : batch.log_sources) order_.set_log(source);
   for (const SymbolId node : batch.logged_nodes) engine_->coverage().add_log(node);
@@ -57,6 +58,7 @@ void AttributionWorker::push(SignalBatch&& batch) {
     partition.samples = std::move(batch.samples);
   }
   partition.end_ns = batch.end_ns;
+  return true;
 }
 
 int64_t AttributionWorker::least_watermark() const {

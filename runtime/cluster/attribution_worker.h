@@ -31,12 +31,18 @@ class AttributionWorker {
 
   /// For the inventory, before the first event.
   engine::Engine& engine() { return *engine_; }
-  void push(SignalBatch&& batch);
+  /// False: batches of its partition before it are missing.
+  bool push(SignalBatch&& batch);
   /// Evaluates all that is complete.
   void advance();
   /// All partitions have ended, and so has this worker.
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] int64_t watermark_ns() const { return watermark_ns_; }
+
+  /// Between two calls of advance().
+  void save(StateWriter& out) const;
+  /// Before the first batch; instead of the inventory. After an Error this is to be dropped.
+  Status load(StateReader& in);
 
  private:
   struct Pending {

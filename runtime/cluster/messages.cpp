@@ -10,6 +10,18 @@ namespace {
 
 Error damaged(std::string_view what) { return Error{fmt::format("{}: damaged message", what)}; }
 
+void write_symbols(StateWriter& out, const std::vector<SymbolId>& symbols) {
+  out.u64(symbols.size());
+  for (const SymbolId symbol : symbols) out.symbol(symbol);
+}
+
+void read_symbols(StateReader& in, std::vector<SymbolId>& symbols) {
+  symbols.resize(in.count());
+  for (SymbolId& symbol : symbols) symbol = in.symbol();
+}
+
+}  // namespace
+
 void write_samples(StateWriter& out, const std::vector<engine::FeatureSample>& samples) {
   out.u64(samples.size());
   for (const auto& s : samples) {
@@ -32,18 +44,6 @@ void read_samples(StateReader& in, std::vector<engine::FeatureSample>& samples,
     s.x = in.f64();
   }
 }
-
-void write_symbols(StateWriter& out, const std::vector<SymbolId>& symbols) {
-  out.u64(symbols.size());
-  for (const SymbolId symbol : symbols) out.symbol(symbol);
-}
-
-void read_symbols(StateReader& in, std::vector<SymbolId>& symbols) {
-  symbols.resize(in.count());
-  for (SymbolId& symbol : symbols) symbol = in.symbol();
-}
-
-}  // namespace
 
 MessageCodec::MessageCodec(std::shared_ptr<const abi::CompiledPack> pack)
     : pack_(pack), records_(std::move(pack)) {}

@@ -75,6 +75,10 @@ struct OutcomeNotice {
   engine::Adaptation::Outcome outcome;
 };
 
+void write_samples(StateWriter& out, const std::vector<engine::FeatureSample>& samples);
+void read_samples(StateReader& in, std::vector<engine::FeatureSample>& samples,
+                  const abi::CompiledPack& pack);
+
 class MessageCodec {
  public:
   explicit MessageCodec(std::shared_ptr<const abi::CompiledPack> pack);

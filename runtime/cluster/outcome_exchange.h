@@ -29,8 +29,13 @@ class OutcomeExchange : public engine::Elsewhere {
         missing_(std::move(missing)),
         patience_(patience) {}
 
-  void accept(OutcomeNotice&& notice);
+  /// `position`: of the message, for those who read on behind a saved state.
+  void accept(OutcomeNotice&& notice, uint64_t position = 0);
   void stop();
+  [[nodiscard]] uint64_t position();
+  /// What has arrived and was not asked for, and up to where.
+  void save(StateWriter& out, const MessageCodec& codec);
+  Status load(StateReader& in, const MessageCodec& codec);
 
   [[nodiscard]] bool is_elsewhere(std::string_view job) const override;
   engine::Adaptation::Outcome outcome(const std::string& incident_key) override;
@@ -45,6 +50,7 @@ class OutcomeExchange : public engine::Elsewhere {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::map<std::string, engine::Adaptation::Outcome> outcomes_;  // not asked for yet
+  uint64_t position_ = 0;
   bool stopped_ = false;
 };
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/check.h"
+
 namespace reflex::cluster {
 namespace {
 eval::Options global_stage(eval::Options options) {
@@ -18,6 +20,18 @@ RemoteSignals::RemoteSignals(std::shared_ptr<const abi::CompiledPack> pack,
 
 void RemoteSignals::add_samples(const std::vector<engine::FeatureSample>& samples) {
   samples_.insert(samples_.end(), samples.begin(), samples.end());
+}
+
+void RemoteSignals::save(StateWriter& out, const RecordCodec& codec) const {
+  RFX_CHECK(of_events_.empty() && samples_.empty());
+  out.u64(of_timers_.size());
+  for (const abi::Firing& firing : of_timers_) codec.write(out, firing);
+}
+
+void RemoteSignals::load(StateReader& in, const RecordCodec& codec) {
+  for (size_t left = in.count(); left > 0 && !in.failed(); --left) {
+    of_timers_.push_back(codec.read_firing(in));
+  }
 }
 
 void RemoteSignals::take_timers(int64_t before_ns, std::vector<abi::Firing>& firings) {

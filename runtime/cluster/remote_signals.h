@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "runtime/cluster/record_codec.h"
 #include "runtime/engine/signal_stage.h"
 
 namespace reflex::cluster {
@@ -21,6 +22,9 @@ class RemoteSignals : public engine::SignalStage {
   void add_timer_firing(abi::Firing&& firing) { of_timers_.push_back(std::move(firing)); }
   void add_samples(const std::vector<engine::FeatureSample>& samples);
   void forget_samples() { samples_.clear(); }
+  /// What waits for its time; between two calls of process() no firing of an event does.
+  void save(StateWriter& out, const RecordCodec& codec) const;
+  void load(StateReader& in, const RecordCodec& codec);
 
   void process(std::span<const abi::Record* const> records, int64_t watermark_ns,
                std::vector<abi::Firing>& firings) override;

@@ -63,8 +63,9 @@ void SignalWorker::declare(const EventBatch::Declared& declared) {
   logged_nodes_.push_back(declared.node);
 }
 
-void SignalWorker::push(EventBatch&& batch) {
-  if (batch.number <= events_number_) return;  // sent again
+bool SignalWorker::push(EventBatch&& batch) {
+  if (batch.number <= events_number_) return true;  // sent again
+  if (batch.number != events_number_ + 1) return false;
   events_number_ = batch.number;
   for (const auto& declared : batch.declared) declare(declared);
   reorder_.push(std::move(batch.records));
@@ -73,10 +74,12 @@ void SignalWorker::push(EventBatch&& batch) {
   if (batch.tick_wall_ns != kNoTimeNs) reorder_.tick(batch.tick_wall_ns);
   if (batch.end_ns != kNoTimeNs) end_ns_ = batch.end_ns;
   fresh_ = true;
+  return true;
 }
 
 void SignalWorker::set_limits(const LimitTable& table) {
   if (table.hour_ns != waits_for_ns_) return;  // of an hour that is over
+  limits_ = table;
   signals_->set_tables(adapt::live(nullptr, table.rows));
   next_hour_ns_ = waits_for_ns_ + adapt::kEpochNs;
   waits_for_ns_ = kNoTimeNs;

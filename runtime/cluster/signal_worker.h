@@ -28,13 +28,19 @@ class SignalWorker {
 
   /// For the inventory, before the first event.
   topology::Topology& topology() { return *topology_; }
-  void push(EventBatch&& batch);
+  /// False: batches before it are missing.
+  bool push(EventBatch&& batch);
   void set_limits(const LimitTable& table);
   using Give = std::function<void(SignalBatch&&)>;
   void advance(const Give& give);
   /// The hour whose limits it waits for; kNoTimeNs: it does not wait.
   [[nodiscard]] int64_t waits_for_ns() const { return waits_for_ns_; }
   [[nodiscard]] bool ended() const { return ended_; }
+  /// Whether it can be saved: all that was pushed is evaluated and given out.
+  [[nodiscard]] bool is_settled() const;
+  void save(StateWriter& out) const;
+  /// Before the first batch; instead of the inventory. After an Error this is to be dropped.
+  Status load(StateReader& in);
 
  private:
   void declare(const EventBatch::Declared& declared);
@@ -53,6 +59,7 @@ class SignalWorker {
   std::shared_ptr<topology::Topology> topology_;
   stream::Reorder reorder_;
   std::unique_ptr<eval::SignalEngine> signals_;
+  LimitTable limits_;            // in force; no rows: those of the start
   std::vector<uint8_t> wanted_;  // [KindId] attribution needs its records
   std::vector<abi::FeatureId> sampled_;
   std::vector<std::vector<abi::SlotForm>> forms_;  // [KindId]

@@ -21,6 +21,18 @@ class Subjects {
   [[nodiscard]] std::string signals(uint32_t partition) const {
     return fmt::format("{}.signals.{}", prefix_, partition);
   }
+  [[nodiscard]] std::string verdicts(uint32_t worker) const {
+    return fmt::format("{}.{}", all_verdicts(), worker);
+  }
+  [[nodiscard]] std::string all_events() const { return prefix_ + ".events"; }
+  [[nodiscard]] std::string all_verdicts() const { return prefix_ + ".verdicts"; }
+  /// Values: the state of a unit, and that it has ended.
+  [[nodiscard]] std::string state(const std::string& role, uint32_t unit) const {
+    return fmt::format("{}.state.{}.{}", prefix_, role, unit);
+  }
+  [[nodiscard]] std::string ended(const std::string& role, uint32_t unit) const {
+    return fmt::format("{}.ended.{}.{}", prefix_, role, unit);
+  }
   [[nodiscard]] std::string limits() const { return prefix_ + ".limits"; }
   [[nodiscard]] std::string outcomes() const { return prefix_ + ".outcomes"; }
 

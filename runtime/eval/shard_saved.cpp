@@ -12,13 +12,17 @@ void Shard::forget(abi::EntityKindId kind, EntityIndex entity, uint64_t order) {
   peers_.reset_entity(kind, entity);
 }
 
+// A signal of another stage (Stage::kNodes, kGlobal) has no state here: its plan is saved empty and
+// not loaded.
 void Shard::save_plan(abi::SignalId signal, PlanWriter& plan) const {
+  if (signal_in_[signal] == 0) return;
   const abi::SignalShape shape = program_.pack().signals[signal].shape;
   if (shape == abi::SignalShape::kSequence) sequences_.save_plan(signal, plan);
   if (shape == abi::SignalShape::kCount) plan.out.u64(counts_.kept_times(count_entries_[signal]));
 }
 
 bool Shard::load_plan(abi::SignalId signal, PlanReader& plan) {
+  if (signal_in_[signal] == 0) return false;
   const abi::SignalShape shape = program_.pack().signals[signal].shape;
   if (shape == abi::SignalShape::kSequence) return sequences_.load_plan(signal, plan);
   if (shape != abi::SignalShape::kCount) return true;
@@ -29,6 +33,7 @@ bool Shard::load_plan(abi::SignalId signal, PlanReader& plan) {
 }
 
 bool Shard::has_state(abi::SignalId signal, EntityIndex entity) const {
+  if (signal_in_[signal] == 0) return false;
   switch (program_.pack().signals[signal].shape) {
     case abi::SignalShape::kSequence:
       return sequences_.has_state(signal, entity) || guards_.has_state(signal, entity);

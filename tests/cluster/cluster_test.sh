@@ -65,12 +65,13 @@ cluster() {
   serve "$1"
   local name=$1 partitions=$2 workers=$3 kills=$4 k
   local common=("${packs[@]}" --partitions "$partitions" --broker "$url")
+  local state=(--state-every 0.05)
   declare -A running
   start() {  # ROLE NUMBER
     if [[ $1 == signals ]]; then
-      "$reflex" worker signals "${common[@]}" --partition "$2" 2>>"$work/$name.err" &
+      "$reflex" worker signals "${common[@]}" "${state[@]}" --partition "$2" 2>>"$work/$name.err" &
     else
-      "$reflex" worker attribute "${common[@]}" --worker "$2" --workers "$workers" \
+      "$reflex" worker attribute "${common[@]}" "${state[@]}" --worker "$2" --workers "$workers" \
         -o "$work/$name.$2.ndjson" 2>>"$work/$name.err" &
     fi
     running[$1.$2]=$!
@@ -120,3 +121,46 @@ refused "a worker of other packs" "same packs and --partitions" attribute "$root
 cluster two 2 1 0
 cluster four 4 2 0
 cluster killed 4 2 4
+
+# takeover NAME: two processes for four partitions and two for two shares; one of each is killed when
+# all units are served, before the input comes. The others take its units and finish.
+takeover() {
+  serve "$1"
+  local name=$1 k
+  local common=("${packs[@]}" --partitions 4 --broker "$url")
+  local unit=(--any --lease 6 --state-every 0.05)
+  declare -A running
+  for k in 1 2; do
+    "$reflex" worker signals "${common[@]}" "${unit[@]}" 2>"$work/$name.signals.$k" &
+    running[signals.$k]=$!
+    "$reflex" worker attribute "${common[@]}" "${unit[@]}" --workers 2 2>"$work/$name.attribute.$k" &
+    running[attribute.$k]=$!
+  done
+  pids+=("${running[@]}")
+  "$reflex" worker collect "${common[@]}" --workers 2 -o "$work/$name.out" 2>"$work/$name.collect" &
+  local collector=$!
+  pids+=("$collector")
+  for _ in $(seq 300); do
+    if [[ $(cat "$work/$name".signals.* | grep -c "begun here") -ge 4 ]] &&
+      grep -q "begun here" "$work/$name.signals.1" && grep -q "begun here" "$work/$name.signals.2" &&
+      grep -q "begun here" "$work/$name.attribute.1" && grep -q "begun here" "$work/$name.attribute.2"; then
+      break
+    fi
+    sleep 0.1
+  done
+  for k in signals attribute; do
+    grep -q "begun here" "$work/$name.$k.1" || { echo "FAILED: units are not shared"; cat "$work/$name".*.?; exit 1; }
+    grep -q "begun here" "$work/$name.$k.2" || { echo "FAILED: units are not shared"; cat "$work/$name".*.?; exit 1; }
+    kill -9 "${running[$k.1]}"
+    wait "${running[$k.1]}" 2>/dev/null || true
+  done
+  "$reflex" worker route "${common[@]}" "${input[@]}" -q
+  for k in "$collector" "${running[signals.2]}" "${running[attribute.2]}"; do
+    timeout 60 tail --pid="$k" -f /dev/null || { echo "FAILED: it does not end:"; cat "$work/$name".*.?; exit 1; }
+    wait "$k" || { echo "FAILED: a process of $name:"; cat "$work/$name".*; exit 1; }
+  done
+  sort "$work/$name.out" >"$work/$name.got"
+  cmp "$work/$name.got" "$work/expected" || { diff "$work/$name.got" "$work/expected" | cut -c1-400 | head -5; exit 1; }
+  echo "ok: one of two processes of each kind killed, the other took $(cat "$work/$name".*.2 | grep -c "begun here") units and finished: $(wc -l <"$work/$name.got") verdicts, byte for byte those of one process"
+}
+takeover takeover
