@@ -20,6 +20,7 @@ bool is_gpu_key(std::string_view name) { return name == "gpu" || name == "gpu_in
 
 EvidenceField::Nodes::Nodes(const abi::CompiledPack& pack, const Input& input, LevelCache& levels)
     : numbers(pack, input, levels), groups({}) {
+  rows.reserve(input.nodes.size());
   for (const NodeView& v : input.nodes) rows.push_back({&v, pack.symbols->name(v.node)});
   // The engine hands nodes over by name: then looking is enough, and 10,000 names stay unsorted.
   const auto by_name = [](const Row& a, const Row& b) { return a.name < b.name; };
@@ -30,10 +31,13 @@ EvidenceField::Nodes::Nodes(const abi::CompiledPack& pack, const Input& input, L
                          [](const Row& a, const Row& b) { return a.name == b.name; }),
              rows.end());
   std::vector<const NodeView*> views;
+  views.reserve(rows.size());
+  repaired_lately.reserve(rows.size());
+  SymbolId last = 0;
+  for (const Row& row : rows) last = std::max(last, row.view->node);
+  row_of_symbol.assign(last + 1, kNoNode);
   for (uint32_t i = 0; i < rows.size(); ++i) {
-    const SymbolId id = rows[i].view->node;
-    if (id >= row_of_symbol.size()) row_of_symbol.resize(id + 1, kNoNode);
-    row_of_symbol[id] = i;
+    row_of_symbol[rows[i].view->node] = i;
     job_size += rows[i].view->in_job ? 1 : 0;
     views.push_back(rows[i].view);
     const int64_t repaired_ns = rows[i].view->repaired_ns;

@@ -152,7 +152,7 @@ struct Scorer::Plain {
     int64_t t_ns = kNoTimeNs;
     Weight weight;
   };
-  std::array<OpenSilent, 1024> open_silent;
+  std::array<OpenSilent, 256> open_silent;
 };
 
 /// What the nodes of a calm cause have in common: those of a class that show nothing weigh the same.

@@ -74,6 +74,8 @@ class Groups {
   /// Row i is `views[i]`. Borrows the views.
   explicit Groups(std::vector<const NodeView*> views) : views_(std::move(views)) {
     all_.what = 'a';
+    all_.rows.reserve(views_.size());
+    job_.rows.reserve(views_.size());
     for (uint32_t i = 0; i < views_.size(); ++i) {
       all_.rows.push_back(i);
       if (views_[i]->in_job) job_.rows.push_back(i);

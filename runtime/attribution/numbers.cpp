@@ -59,6 +59,8 @@ Numbers::Numbers(const abi::CompiledPack& pack, const Input& input, LevelCache& 
       tables_(input.tables.get()),
       class_count_(std::max<size_t>(pack.classes.size(), 1)),
       shared_levels_(levels) {
+  author_leaks_.reserve(pack.edges.size());
+  stated_leaks_.reserve(pack.edges.size());
   for (const abi::EdgePlan& e : pack.edges) {
     author_leaks_.push_back(author_leak(pack, e));
     const double learned = model_ ? stated(model_->leak_per_hour, e.to, 0) : 0;
@@ -66,6 +68,7 @@ Numbers::Numbers(const abi::CompiledPack& pack, const Input& input, LevelCache& 
   }
   add_strengths();
   add_laws();
+  multipliers_.reserve(pack.signals.size());
   for (size_t s = 0; s < pack.signals.size(); ++s) {
     multipliers_.push_back(model_ ? std::max(0.0, stated(model_->signal_multiplier, s, 1)) : 1);
   }
@@ -98,6 +101,8 @@ void Numbers::add_strengths() {
 
 void Numbers::add_laws() {
   laws_.resize(pack_.signals.size());
+  graded_.reserve(pack_.signals.size());
+  votes_.reserve(pack_.signals.size());
   for (size_t s = 0; s < pack_.signals.size(); ++s) {
     const abi::SignalPlan& plan = pack_.signals[s];
     const abi::GradedPlan& g = plan.count.graded;

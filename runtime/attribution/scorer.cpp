@@ -44,6 +44,7 @@ void Scorer::add_plain() {
   plain_ = std::make_shared<Plain>();
   Plain& plain = *plain_;
   plain.terms.resize(pack_.causes.size());
+  plain.window_of.reserve(pack_.edges.size());
   std::map<std::tuple<abi::SignalId, int64_t, int64_t>, uint32_t> windows;
   for (uint32_t i = 0; i < pack_.edges.size(); ++i) {
     const abi::EdgePlan& e = pack_.edges[i];

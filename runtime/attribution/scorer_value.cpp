@@ -151,7 +151,7 @@ Scorer::Weight Scorer::silent_of(const abi::EdgePlan& e, abi::ClassId c, int64_t
     return known;
   }
   Plain::OpenSilent& known =
-      plain_->open_silent[(static_cast<uint64_t>(t_ns) + at) * 0x9E3779B97F4A7C15ull >> 54];
+      plain_->open_silent[(static_cast<uint64_t>(t_ns) + at) * 0x9E3779B97F4A7C15ull >> 56];
   if (known.at == at && known.t_ns == t_ns) return known.weight;
   // The window is still open: only what has passed of it counts.
   const double total = static_cast<double>(e.lag_hi_ns - e.lag_lo_ns);

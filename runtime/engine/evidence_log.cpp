@@ -178,13 +178,15 @@ int64_t EvidenceLog::since_ns(const Series& series, const Look& look) {
 }
 
 // One episode: the counts by lead bin, the newest events. What came before a repair is gone.
-void EvidenceLog::append_graded(const Series& series, const Look& look,
-                                std::vector<attribution::Evidence>& out) const {
+bool EvidenceLog::fill_graded(const Series& series, const Look& look,
+                              attribution::Evidence& out) const {
   const abi::SignalPlan& plan = pack_->signals[series.signal];
   const int64_t since = since_ns(series, look);
   const double window = static_cast<double>(std::max<int64_t>(plan.count.window_ns, 1));
-  attribution::Evidence::Episode episode;
-  episode.firings = 0;
+  uint32_t firings = 0;
+  int64_t onset_ns = 0;
+  int64_t end_ns = 0;
+  std::array<uint16_t, abi::kLeadBins> lead_counts{};
   double last_value = 0;
   PartCounts parts;
   std::array<const abi::EventRef*, kEventsMax> newest{};
@@ -196,69 +198,89 @@ void EvidenceLog::append_graded(const Series& series, const Look& look,
     const double lead = static_cast<double>(std::max<int64_t>(before, 0)) / window;
     size_t bin = 0;
     while (bin + 1 < abi::kLeadBins && lead < abi::kLeadBounds[bin + 1]) ++bin;
-    if (episode.lead_counts[bin] < UINT16_MAX) ++episode.lead_counts[bin];
-    if (episode.firings++ == 0) episode.onset_ns = c.ts_ns;
-    episode.end_ns = std::max(episode.end_ns, c.ts_ns);
+    if (lead_counts[bin] < UINT16_MAX) ++lead_counts[bin];
+    if (firings++ == 0) onset_ns = c.ts_ns;
+    end_ns = std::max(end_ns, c.ts_ns);
     last_value = c.value;
     parts.add(c.part);
-    newest[(episode.firings - 1) % kEventsMax] = &c.event;
+    newest[(firings - 1) % kEventsMax] = &c.event;
   }
-  if (episode.firings == 0) return;
-  const size_t kept = std::min<size_t>(episode.firings, kEventsMax);
+  if (firings == 0) return false;
+  if (plan.count.graded.votes) {  // the distinct count, not how often it was counted
+    lead_counts = {};
+    lead_counts.back() = static_cast<uint16_t>(std::min(last_value, 65535.0));
+  }
+  out.episodes.resize(1);
+  attribution::Evidence::Episode& episode = out.episodes.front();
+  episode.onset_ns = onset_ns;
+  episode.end_ns = saturating_add(end_ns, holds_ns(series.signal));
+  episode.firings = firings;
+  episode.value = abi::Value::of(plan.count.graded.votes ? last_value : firings);
+  episode.limit = {};
+  episode.lead_counts = lead_counts;
+  episode.part = parts.most();
+  episode.suppressed_by.clear();
+  const size_t kept = std::min<size_t>(firings, kEventsMax);
+  episode.events.clear();
   episode.events.reserve(kept);
-  for (size_t i = episode.firings - kept; i < episode.firings; ++i) {
+  for (size_t i = firings - kept; i < firings; ++i) {
     episode.events.push_back(*newest[i % kEventsMax]);
   }
-  episode.part = parts.most();
-  if (plan.count.graded.votes) {  // the distinct count, not how often it was counted
-    episode.lead_counts = {};
-    episode.lead_counts.back() = static_cast<uint16_t>(std::min(last_value, 65535.0));
-  }
-  episode.end_ns = saturating_add(episode.end_ns, holds_ns(series.signal));
-  episode.value = abi::Value::of(plan.count.graded.votes ? last_value : episode.firings);
-  out.push_back({series.signal, series.entity, {}});
-  out.back().episodes.push_back(std::move(episode));
+  return true;
 }
 
 void EvidenceLog::append(const Series& series, const Look& look,
-                         std::vector<attribution::Evidence>& out) const {
+                         std::vector<attribution::Evidence>& out, SpareEvidence& spare) const {
+  attribution::Evidence& evidence = spare.add_to(out);
+  evidence.signal = series.signal;
+  evidence.entity = series.entity;
+  const auto drop = [&] {
+    spare.take_back(std::move(out.back()));
+    out.pop_back();
+  };
   if (!series.counted.empty()) {
-    append_graded(series, look, out);
+    if (!fill_graded(series, look, evidence)) drop();
     return;
   }
   const int64_t now_ns = look.now_ns;
   const int64_t oldest = saturating_add(now_ns, -lookback_ns_[series.signal]);
   const int64_t since = is_of_repairs(series.signal) ? kNoTimeNs : since_ns(series, look);
   const bool condition = pack_->signals[series.signal].shape == abi::SignalShape::kCondition;
-  attribution::Evidence evidence{series.signal, series.entity, {}};
+  size_t count = 0;
   for (const auto& episode : series.episodes) {
     if (episode.end_ns < oldest || episode.onset_ns > now_ns) continue;
     const bool older = since != kNoTimeNs && episode.onset_ns <= since;
     if (older && (!condition || episode.end_ns <= since)) continue;
-    evidence.episodes.push_back(episode);
-    if (older) evidence.episodes.back().onset_ns = since;
+    if (count == evidence.episodes.size())
+      evidence.episodes.push_back(episode);
+    else
+      evidence.episodes[count] = episode;
+    if (older) evidence.episodes[count].onset_ns = since;
+    ++count;
   }
-  if (!evidence.episodes.empty()) out.push_back(std::move(evidence));
+  evidence.episodes.resize(count);
+  if (count == 0) drop();
 }
 
-void EvidenceLog::collect(const std::string& key_name, uint64_t value, const Look& look,
-                          std::vector<attribution::Evidence>& out) const {
+void EvidenceLog::collect(std::string_view key_name, uint64_t value, const Look& look,
+                          std::vector<attribution::Evidence>& out, SpareEvidence& spare) const {
   const ByValue* by_value = of_key(key_name);
   if (!by_value) return;
   const auto group = by_value->find(value);
   if (group == by_value->end()) return;
-  for (const Series& series : group->second.series) append(series, look, out);
+  for (const Series& series : group->second.series) append(series, look, out, spare);
 }
 
 void EvidenceLog::collect_others(const std::vector<std::string>& excluded_names, const Look& look,
-                                 std::vector<attribution::Evidence>& out) const {
+                                 std::vector<attribution::Evidence>& out,
+                                 SpareEvidence& spare) const {
   for (const auto& [name, by_value] : keys_) {
     if (std::find(excluded_names.begin(), excluded_names.end(), name) != excluded_names.end()) {
       continue;
     }
     // Unordered: attribution does not depend on the order of its input.
     for (const auto& [value, group] : by_value) {
-      for (const Series& series : group.series) append(series, look, out);
+      for (const Series& series : group.series) append(series, look, out, spare);
     }
   }
 }

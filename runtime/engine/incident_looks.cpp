@@ -30,6 +30,8 @@ attribution::Input IncidentTracker::gather(const Open& incident, int64_t at_ns) 
   input.switches.shared_fate = !options_.ablate.explain_away;
   input.switches.by_class = !options_.ablate.class_thresholds;
   input.nodes = incident.nodes;
+  // Why: a node shows three weak signals of three days; a list that grows is copied again and again.
+  input.evidence.reserve(incident.nodes.size() * 4);
   collect_evidence(incident, at_ns, input.evidence);
   adaptation_.prepare(input);
   // A first verdict must be fast; nobody acts on its rivals.
@@ -76,7 +78,10 @@ void IncidentTracker::flush(const EngineSinks& sinks) {
   } else {
     for (const auto& pending : pending_) rank(*pending);
   }
-  for (const auto& pending : pending_) give_out(*pending, sinks);
+  for (const auto& pending : pending_) {
+    give_out(*pending, sinks);
+    for (auto& evidence : pending->input.evidence) spare_.take_back(std::move(evidence));
+  }
   pending_.clear();
   for (const abi::Firing* firing : habits_waiting_) adaptation_.on_firing(*firing);
   habits_waiting_.clear();

@@ -44,6 +44,18 @@ uint64_t fnv1a(std::string_view text, uint64_t hash) {
   return hash;
 }
 
+// Names are looked up once each: the table of names has a lock.
+void sort_by_name(std::vector<attribution::NodeView>& nodes, const SymbolTable& names) {
+  std::vector<std::pair<std::string_view, size_t>> order;
+  order.reserve(nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) order.emplace_back(names.name(nodes[i].node), i);
+  std::sort(order.begin(), order.end());
+  std::vector<attribution::NodeView> sorted;
+  sorted.reserve(nodes.size());
+  for (const auto& [name, i] : order) sorted.push_back(std::move(nodes[i]));
+  nodes = std::move(sorted);
+}
+
 }  // namespace
 
 IncidentTracker::IncidentTracker(std::shared_ptr<const abi::CompiledPack> pack,
@@ -251,9 +263,7 @@ void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t 
                              : fmt::format("{}/{}/{}", plan.name, pack_->symbols->name(job),
                                            to_rfc3339(EventTime{ts_ns}));
   fill_nodes(*incident);
-  std::sort(incident->nodes.begin(), incident->nodes.end(), [&](const auto& a, const auto& b) {
-    return pack_->symbols->name(a.node) < pack_->symbols->name(b.node);
-  });
+  sort_by_name(incident->nodes, *pack_->symbols);
   for (const auto& view : incident->nodes) by_node_[view.node].push_back(incident.get());
   adaptation_.on_opened(incident->nodes, ts_ns, incident->final_ns);
   next_due_ns_ = std::min({next_due_ns_, incident->next_ns, incident->final_ns});
@@ -337,15 +347,15 @@ void IncidentTracker::run_due(int64_t up_to_ns, const EngineSinks& sinks) {
 }
 
 void IncidentTracker::collect_evidence(const Open& incident, int64_t at_ns,
-                                       std::vector<attribution::Evidence>& out) const {
+                                       std::vector<attribution::Evidence>& out) {
   EvidenceLog::Look look{incident.opened_ns, at_ns, kNoTimeNs};
   for (const auto& view : incident.nodes) {
     look.since_ns = view.repaired_ns;
-    log_.collect("node", view.node, look, out);
+    log_.collect("node", view.node, look, out, spare_);
   }
   look.since_ns = kNoTimeNs;
-  log_.collect("job", incident.job, look, out);
-  log_.collect_others({"node", "job"}, look, out);
+  log_.collect("job", incident.job, look, out, spare_);
+  log_.collect_others({"node", "job"}, look, out, spare_);
 }
 
 void IncidentTracker::identify(const Open& incident, abi::Verdict& verdict) const {

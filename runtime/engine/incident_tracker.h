@@ -122,7 +122,7 @@ class IncidentTracker {
   void forget_closed(int64_t watermark_ns);
   void fill_nodes(Open& incident) const;
   void collect_evidence(const Open& incident, int64_t at_ns,
-                        std::vector<attribution::Evidence>& out) const;
+                        std::vector<attribution::Evidence>& out);
   [[nodiscard]] SymbolId job_of_entity(const abi::EntityKey& entity, int64_t ts_ns) const;
   void identify(const Open& incident, abi::Verdict& verdict) const;
 
@@ -131,6 +131,7 @@ class IncidentTracker {
   std::shared_ptr<const topology::Topology> topology_;
   const Coverage& coverage_;
   EvidenceLog log_;
+  SpareEvidence spare_;
   std::vector<std::vector<const abi::IncidentPlan*>> opened_by_signal_;  // [SignalId]
   struct KindTrigger {
     const abi::IncidentPlan* plan = nullptr;

@@ -50,6 +50,9 @@ std::vector<SymbolId> Topology::State::symbols(const abi::Record& r, std::string
 Topology::Topology(std::shared_ptr<const abi::CompiledPack> pack)
     : state_(std::make_shared<State>()) {
   state_->horizon_ns = pack->limits.horizon_ns;
+  for (const char* key : {"rack", "tor", "pod", "zone"}) {
+    state_->place_keys.push_back(pack->symbols->intern(key));
+  }
   state_->pack = std::move(pack);
 }
 
@@ -107,9 +110,19 @@ void Topology::set_labels(SymbolId node, int64_t ts_ns, Labels labels) {
   State& s = *state_;
   std::stable_sort(labels.begin(), labels.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  s.note_places(node, labels);
   LabelVersion& version =
       s.nodes[node].labels.add(ts_ns, LabelVersion{std::move(labels), 0}, s.horizon_ns);
   s.classify(*this, node, ts_ns, version);
+}
+
+void Topology::State::note_places(SymbolId node, const Labels& labels) {
+  for (const auto& [key, value] : labels) {
+    if (!is_place(key)) continue;
+    std::vector<SymbolId>& list = ever_at[uint64_t{key} << 32 | value];
+    const auto at = std::lower_bound(list.begin(), list.end(), node);
+    if (at == list.end() || *at != node) list.insert(at, node);
+  }
 }
 
 void Topology::State::classify(const Topology& topology, SymbolId node, int64_t ts_ns,
@@ -257,12 +270,18 @@ std::vector<SymbolId> Topology::nodes() const {
 std::vector<SymbolId> Topology::members(SymbolId key, SymbolId value, int64_t ts_ns) const {
   std::vector<SymbolId> out;
   if (key == kNoSymbol || value == kNoSymbol) return out;
-  for (const auto& [id, node] : state_->nodes) {
-    if (label(id, key, ts_ns) == value) out.push_back(id);
+  std::vector<std::pair<std::string_view, SymbolId>> found;
+  const auto look_at = [&](SymbolId id) {
+    if (label(id, key, ts_ns) == value) found.emplace_back(state_->pack->symbols->name(id), id);
+  };
+  if (!state_->is_place(key)) {
+    for (const auto& [id, node] : state_->nodes) look_at(id);
+  } else if (const auto at = state_->ever_at.find(uint64_t{key} << 32 | value);
+             at != state_->ever_at.end()) {
+    for (const SymbolId id : at->second) look_at(id);
   }
-  const SymbolTable& names = *state_->pack->symbols;
-  std::sort(out.begin(), out.end(),
-            [&](SymbolId a, SymbolId b) { return names.name(a) < names.name(b); });
+  std::sort(found.begin(), found.end());
+  for (const auto& [name, id] : found) out.push_back(id);
   return out;
 }
 

@@ -66,7 +66,15 @@ struct Topology::State {
   std::unordered_map<SymbolId, History<Job>> jobs;
   std::vector<std::string> ambiguous;  // sorted
   int64_t horizon_ns = 0;
+  // Why these: an incident asks for the members of each place of its job, and a fleet has few places.
+  std::vector<SymbolId> place_keys;
+  /// Nodes that ever had a place (key << 32 | value), by id.
+  std::unordered_map<uint64_t, std::vector<SymbolId>> ever_at;
 
+  [[nodiscard]] bool is_place(SymbolId key) const {
+    return std::find(place_keys.begin(), place_keys.end(), key) != place_keys.end();
+  }
+  void note_places(SymbolId node, const Labels& labels);
   [[nodiscard]] SymbolId symbol(const abi::Record& r, std::string_view field) const;
   [[nodiscard]] std::vector<SymbolId> symbols(const abi::Record& r, std::string_view field) const;
   /// Sets the class of labels that a node has from `ts_ns` on, and whether the node is ambiguous.

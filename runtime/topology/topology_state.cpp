@@ -102,6 +102,7 @@ void Topology::save(StateWriter& writer) const {
 void Topology::load(StateReader& reader, abi::LoadNames& names) {
   State& s = *state_;
   s.nodes.clear();
+  s.ever_at.clear();
   s.jobs.clear();
   s.ambiguous.clear();
   std::vector<std::pair<SymbolId, uint32_t>> newest;  // class in the state, by node
@@ -116,6 +117,7 @@ void Topology::load(StateReader& reader, abi::LoadNames& names) {
       const uint32_t now = names.class_of(old_class);
       if (now != abi::LoadNames::kGone) version.hw_class = static_cast<abi::ClassId>(now);
       version.labels = load_labels(reader);
+      s.note_places(id, version.labels);
       return version;
     });
     if (old_class != abi::LoadNames::kGone) newest.emplace_back(id, old_class);
