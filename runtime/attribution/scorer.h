@@ -116,6 +116,7 @@ class Scorer {
   void terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out);
   const std::vector<Term>& plain_terms(const Candidate& c);
   void plain_terms_into(const Candidate& c, std::vector<Term>& out);
+  void placed_terms_into(const Candidate& c, std::vector<Term>& out);
   void resolved_terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out);
   /// One span of a term: within [from_ns, to_ns] of the onset it counts.
   struct Piece {
@@ -252,6 +253,11 @@ class Scorer {
   std::shared_ptr<Plain> plain_;
   std::vector<std::pair<const Group*, EdgeGroup*>> last_group_;  // [edge] no filter, not exempt
   std::vector<GroupTable*> of_all_;  // [window] table over all nodes, no filter; null: not asked
+  struct Placed {
+    std::array<uint32_t, 5> where{};
+    std::vector<Term> terms;
+  };
+  std::vector<Placed> placed_;       // [cause] the terms of the last node
   std::vector<Term> scratch_terms_;  // of evaluate(): saves an allocation each
   std::vector<int64_t> scratch_onsets_;
   std::vector<Line> scratch_lines_;
