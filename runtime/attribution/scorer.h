@@ -35,7 +35,7 @@ struct Candidate {
 /// The onset of a cause that shows `s` as early as the edge allows, nearest to lag 0.
 int64_t shifted_onset(const Span& s, const abi::EdgePlan& e);
 
-/// Of the onsets from `first` on, which are those of one edge of one entity: the first and last ones.
+/// Of the onsets from `first` on, which are those of one edge of one entity: the first and the last.
 void keep_own_onsets(std::vector<int64_t>& onsets, size_t first);
 
 /// One edge's weight over the entities that it reaches.
@@ -123,7 +123,7 @@ class Scorer {
     int64_t from_ns, to_ns;
     double ratio, nats;
   };
-  /// Of the pieces [first, last) that have `t_ns` the strongest, the first of equal ones; null: none.
+  /// Of the pieces [first, last) that have `t_ns` the strongest, the first of equals; null: none.
   [[nodiscard]] static const Piece* best_piece(const std::vector<Piece>& pieces, uint32_t first,
                                                uint32_t last, int64_t t_ns) {
     const Piece* best = nullptr;

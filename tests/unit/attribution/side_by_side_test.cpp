@@ -1,4 +1,4 @@
-// One graph, several threads: what the ranking crew of the engine does (run it under the tsan preset).
+// One graph, several threads: what the ranking crew of the engine does (run it under `tsan`).
 #include <gtest/gtest.h>
 
 #include <thread>
