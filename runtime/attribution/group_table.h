@@ -139,8 +139,8 @@ struct Scorer::Plain {
   std::vector<Weight> silent;
   // [cause * classes] sum of `silent` over Cause::habits; NaN: not asked
   std::vector<double> habits;
-  // Of a node that shows nothing: 1 - p + p R of each wear edge of a fault, and their product. NaN or
-  // not there: not asked.
+  // Of a node that shows nothing: 1 - p + p R of each wear edge of a fault, and their product.
+  // NaN or not there: not asked.
   struct Wear {
     std::vector<double> factors;
     double product = std::nan("");
@@ -155,7 +155,7 @@ struct Scorer::Plain {
   std::array<OpenSilent, 256> open_silent;
 };
 
-/// What the nodes of a calm cause have in common: those of a class that show nothing weigh the same.
+/// What the nodes of a calm cause have in common: those of a class that show nothing weigh alike.
 struct Scorer::Calm {
   struct Own {  // a term (Plain::terms) on the own node
     uint32_t term = 0;

@@ -34,6 +34,14 @@ double mean_of(const Levels& log_w, double tilt) {
   return mean / sum;
 }
 
+Levels levels_of(double ratio) {
+  Levels out;
+  for (size_t q = 0; q < kLevels; ++q) {
+    out[q] = round_nats(std::log1p(kGrid[q] * (ratio - 1)));
+  }
+  return out;
+}
+
 void normalise(Levels& log_w) {
   const Levels none{};
   const double total = mix(log_w, none);
@@ -48,11 +56,9 @@ const Levels& level_grid() {
 }
 
 Levels level_nats(double ratio) {
-  Levels out;
-  for (size_t q = 0; q < kLevels; ++q) {
-    out[q] = round_nats(std::log1p(kGrid[q] * (ratio - 1)));
-  }
-  return out;
+  // Silence in a window that has passed, which is nearly all that is asked for.
+  static const Levels silent = levels_of(0);
+  return ratio == 0 ? silent : levels_of(ratio);
 }
 
 Levels level_weights(double p) {

@@ -116,7 +116,8 @@ class Maker {
       if (node && e.scope == abi::Scope::kSelf) set_bit(out.own.data(), e.to);
       if (!own || shape_.spreads[e.to] || shape_.votes[e.to]) set_bit(out.wide.data(), e.to);
       if (node && !own) out.plain = false;
-      if (!own && (node || particular(pack_.causes[c].entity_kind, s.entity_kind))) out.calm = false;
+      const bool same_for_all = !node && !particular(pack_.causes[c].entity_kind, s.entity_kind);
+      if (!own && !same_for_all) out.calm = false;
       if (own && shape_.spreads[e.to]) set_bit(out.own_spread.data(), e.to);
       const bool graded = has_bit(shape_.graded.data(), e.to);
       const bool names = out.fault && !s.count.part_key.empty();

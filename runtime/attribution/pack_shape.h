@@ -58,8 +58,8 @@ struct PackShape {
     bool fault = false;
     bool has_synergy = false;
     bool plain = false;        // on a node, and every edge is to its own node or to no node
-    // Plain, and what it reads of no node is the same for all its nodes and parts: no synergy, no key in
-    // common, no place.
+    // Plain, and what it reads of no node is the same for all its nodes and parts: no synergy, no
+    // key in common, no place.
     bool calm = false;
     SignalBits children;       // keyed by node
     SignalBits own;            // of these, on the own node

@@ -25,8 +25,8 @@ double logit(double p) {
   return std::log(q / (1 - q));
 }
 
-/// Sorts numbers that are not negative, the largest first: dealt out by their leading bits, whose order
-/// is that of the numbers, which leaves a few to sort in each heap.
+/// Sorts numbers that are not negative, the largest first: dealt out by their leading bits, whose
+/// order is that of the numbers, which leaves a few to sort in each heap.
 void sort_falling(std::vector<double>& values) {
   constexpr size_t kFew = 64;
   constexpr size_t kHeapsMax = 4096;

@@ -159,6 +159,8 @@ void Scorer::plain_terms_into(const Candidate& c, std::vector<Term>& out) {
 void Scorer::terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out) {
   if (c.row != kNoNode && field_.shape().causes[c.cause].plain) {
     plain_terms_into(c, out);
+  } else if (c.row != kNoNode && with_tables) {
+    placed_terms_into(c, out);
   } else {
     resolved_terms_into(c, with_tables, out);
   }
@@ -168,6 +170,22 @@ void Scorer::terms_into(const Candidate& c, bool with_tables, std::vector<Term>&
     const bool spread = field_.shape().spreads[term.edge->to] && !term.edge->has_weight;
     if (!alone || !spread || !has_bit(field_.shown(c.row), term.edge->to)) continue;
     term.everybody = table_of_all(*term.edge);
+  }
+}
+
+// Nodes in the same places and of one class have the same groups, and they stand beside each other.
+void Scorer::placed_terms_into(const Candidate& c, std::vector<Term>& out) {
+  if (placed_.empty()) placed_.resize(pack_.causes.size());
+  Placed& known = placed_[c.cause];
+  const NodeView& v = *field_.rows()[c.row].view;
+  const std::array<uint32_t, 5> where{v.rack, v.tor, v.pod, v.zone, v.hw_class};
+  if (known.terms.empty() || known.where != where) {
+    resolved_terms_into(c, true, known.terms);
+    known.where = where;
+  }
+  out.assign(known.terms.begin(), known.terms.end());
+  for (Term& term : out) {
+    if (term.filter) term.filter = &c.entity;
   }
 }
 
@@ -389,6 +407,7 @@ void Scorer::activate(const Candidate& culprit) {
   a->candidate = culprit;
   a->terms = terms(a->candidate, false);
   active_.push_back(std::move(a));
+  placed_.clear();
   tables_.clear();
   edge_groups_.clear();
   last_group_.assign(pack_.edges.size(), {nullptr, nullptr});

@@ -35,7 +35,7 @@ struct Candidate {
 /// The onset of a cause that shows `s` as early as the edge allows, nearest to lag 0.
 int64_t shifted_onset(const Span& s, const abi::EdgePlan& e);
 
-/// Of the onsets from `first` on, which are those of one edge of one entity: the first and last ones.
+/// Of the onsets from `first` on, which are those of one edge of one entity: the first and the last.
 void keep_own_onsets(std::vector<int64_t>& onsets, size_t first);
 
 /// One edge's weight over the entities that it reaches.
@@ -116,13 +116,14 @@ class Scorer {
   void terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out);
   const std::vector<Term>& plain_terms(const Candidate& c);
   void plain_terms_into(const Candidate& c, std::vector<Term>& out);
+  void placed_terms_into(const Candidate& c, std::vector<Term>& out);
   void resolved_terms_into(const Candidate& c, bool with_tables, std::vector<Term>& out);
   /// One span of a term: within [from_ns, to_ns] of the onset it counts.
   struct Piece {
     int64_t from_ns, to_ns;
     double ratio, nats;
   };
-  /// Of the pieces [first, last) that have `t_ns` the strongest, the first of equal ones; null: none.
+  /// Of the pieces [first, last) that have `t_ns` the strongest, the first of equals; null: none.
   [[nodiscard]] static const Piece* best_piece(const std::vector<Piece>& pieces, uint32_t first,
                                                uint32_t last, int64_t t_ns) {
     const Piece* best = nullptr;
@@ -252,6 +253,11 @@ class Scorer {
   std::shared_ptr<Plain> plain_;
   std::vector<std::pair<const Group*, EdgeGroup*>> last_group_;  // [edge] no filter, not exempt
   std::vector<GroupTable*> of_all_;  // [window] table over all nodes, no filter; null: not asked
+  struct Placed {
+    std::array<uint32_t, 5> where{};
+    std::vector<Term> terms;
+  };
+  std::vector<Placed> placed_;       // [cause] the terms of the last node
   std::vector<Term> scratch_terms_;  // of evaluate(): saves an allocation each
   std::vector<int64_t> scratch_onsets_;
   std::vector<Line> scratch_lines_;

@@ -1,5 +1,5 @@
-// Weighs candidates of calm causes (pack_shape.h), which are nearly all: what a node shows of the cause,
-// on top of what a node of its class that shows nothing weighs at the same onset.
+// Weighs candidates of calm causes (pack_shape.h), which are nearly all: what a node shows of the
+// cause, on top of what a node of its class that shows nothing weighs at the same onset.
 //
 // The same numbers as the general way (scorer.cpp), to the bit: sums are exact (README 1), so that
 // adding up silence once a class and taking out what is not silent changes nothing.
@@ -21,7 +21,7 @@ Scorer::Calm& Scorer::calm_of(const Candidate& c) {
   std::shared_ptr<Calm>& known = calm_[c.cause];
   if (known) return *known;
   const PackShape& shape = field_.shape();
-  // A ranking with evidence left out has the same, unless the cause reads beyond the node what is gone.
+  // With evidence left out it is the same, unless the cause reads beyond the node what is gone.
   const bool same = known_ && !known_->calm_.empty() && known_->calm_[c.cause] &&
                     &known_->field_ != &field_ && !field_.masks_changed() &&
                     !meet(field_.changed_anywhere().data(), shape.causes[c.cause].wide.data(),

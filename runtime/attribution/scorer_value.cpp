@@ -320,11 +320,8 @@ TermValue Scorer::group_at(const Candidate& c, const Term& term, double claimed_
   GroupTable& g = *term.in->table;
   Member own;
   const bool minus_own = term.minus_own && contains(*term.group, c.row);
-  if (minus_own) {
-    Term as_member = term;  // as the table counted it: not job-relative
-    as_member.filter = nullptr;
-    own = member_at(as_member, c.row, t_ns);
-  }
+  // As the table counted it: not job-relative, and a term without an own node has no filter.
+  if (minus_own) own = member_at(term, c.row, t_ns);
   const uint32_t kind = !minus_own ? 0 : own.span ? 1 : own.value.members > 0 ? 2 : 3;
   const uint32_t own_kind = kind * 2 + (term.own_claimed ? 1 : 0);
   auto& cached = term.in->values[GroupTable::slot(t_ns + static_cast<int64_t>(own_kind), 4)];
@@ -429,6 +426,7 @@ void Scorer::fill_table(const Term& term, GroupTable& g) const {
     ++g.observed_of_class[k];
     ++g.observed_total;
   }
+  if (field_.spans(e.to).empty()) return;
   struct Stretch {
     int64_t from, to;
     Weight weight;

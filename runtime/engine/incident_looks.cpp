@@ -30,7 +30,7 @@ attribution::Input IncidentTracker::gather(const Open& incident, int64_t at_ns) 
   input.switches.shared_fate = !options_.ablate.explain_away;
   input.switches.by_class = !options_.ablate.class_thresholds;
   input.nodes = incident.nodes;
-  // Why: a node shows three weak signals of three days; a list that grows is copied again and again.
+  // Why: a node shows three weak signals of three days; a list that grows is copied each time.
   input.evidence.reserve(incident.nodes.size() * 4);
   collect_evidence(incident, at_ns, input.evidence);
   adaptation_.prepare(input);

@@ -66,7 +66,7 @@ struct Topology::State {
   std::unordered_map<SymbolId, History<Job>> jobs;
   std::vector<std::string> ambiguous;  // sorted
   int64_t horizon_ns = 0;
-  // Why these: an incident asks for the members of each place of its job, and a fleet has few places.
+  // Why these: an incident asks for the members of each place of its job, and places are few.
   std::vector<SymbolId> place_keys;
   /// Nodes that ever had a place (key << 32 | value), by id.
   std::unordered_map<uint64_t, std::vector<SymbolId>> ever_at;

@@ -91,6 +91,59 @@ TEST(EvidenceLog, EpisodesAreBounded) {
   EXPECT_LE(collect(log, 7, 60000).at(0).episodes.size(), 64u);
 }
 
+// Memory of a look that is over: nothing of what it held is seen again.
+TEST(EvidenceLog, SpareEvidenceLeavesNothingBehind) {
+  auto pack = make_pack();
+  abi::SignalPlan wear;
+  wear.name = "wear";
+  wear.shape = abi::SignalShape::kCount;
+  wear.count.window_ns = 100 * kS;
+  wear.count.graded.on = true;
+  pack->signals.push_back(wear);
+  EvidenceLog log(pack, std::vector<int64_t>(4, 1000 * kS));
+  for (int i = 0; i < 5; ++i) log.add(firing(0, 100 * i, 7));
+  abi::Firing limited = firing(0, 450, 7);
+  limited.value = limited.limit = abi::Value::of(3.0);
+  limited.events = {{}, {}};
+  log.add(limited);
+  log.add(firing(3, 400, 8));
+  log.add(firing(0, 400, 9));
+  SpareEvidence spare;
+  const EvidenceLog::Look look{450 * kS, 450 * kS, kNoTimeNs};
+  const auto look_at = [&](uint64_t node) {
+    std::vector<attribution::Evidence> out;
+    log.collect("node", node, look, out, spare);
+    return out;
+  };
+  for (auto& evidence : look_at(7)) {
+    for (auto& episode : evidence.episodes) {
+      episode.suppressed_by = "maintenance";
+      episode.lead_counts.fill(9);
+      episode.part = 5;
+    }
+    spare.take_back(std::move(evidence));
+  }
+  for (const uint64_t node : {8, 9}) {
+    auto again = look_at(node);
+    const auto fresh = collect(log, node, 450);
+    ASSERT_EQ(again.size(), 1u);
+    ASSERT_EQ(again[0].episodes.size(), 1u);
+    const auto& a = again[0].episodes[0];
+    const auto& b = fresh.at(0).episodes.at(0);
+    EXPECT_EQ(again[0].signal, fresh[0].signal);
+    EXPECT_TRUE(again[0].entity == fresh[0].entity);
+    EXPECT_EQ(a.onset_ns, b.onset_ns);
+    EXPECT_EQ(a.end_ns, b.end_ns);
+    EXPECT_EQ(a.firings, 1u);
+    EXPECT_EQ(a.limit.known, b.limit.known);
+    EXPECT_EQ(a.events.size(), b.events.size());
+    EXPECT_EQ(a.lead_counts, b.lead_counts);
+    EXPECT_EQ(a.part, 0u);
+    EXPECT_TRUE(a.suppressed_by.empty());
+    spare.take_back(std::move(again[0]));
+  }
+}
+
 TEST(EvidenceLog, ARepairEndsWhatCameBeforeIt) {
   EvidenceLog log(make_pack(), {100 * kS, 100 * kS, 100 * kS});
   log.add(firing(0, 5, 7));

@@ -105,5 +105,25 @@ TEST(Topology, MembersAreInNameOrderAndMaintenanceCoversThem) {
   EXPECT_EQ(t.last_repair_ns(f.id("a"), 9), kNoTimeNs);
 }
 
+// Places are indexed, other labels are searched for: both answer for the time that is asked.
+TEST(Topology, MembersFollowLabelsOverTime) {
+  Fixture f;
+  Topology t(f.b.pack);
+  const SymbolId here = f.id("x1"), there = f.id("x2");
+  for (const char* key : {"rack", "row"}) {
+    const SymbolId k = f.id(key);
+    t.set_labels(f.id("a"), 1, {{k, here}});
+    t.set_labels(f.id("b"), 1, {{k, here}});
+    t.set_labels(f.id("a"), 5, {{k, there}});
+    t.set_labels(f.id("a"), 9, {{k, here}});
+    using Nodes = std::vector<SymbolId>;
+    EXPECT_EQ(t.members(k, here, 4), (Nodes{f.id("a"), f.id("b")})) << key;
+    EXPECT_EQ(t.members(k, here, 5), Nodes{f.id("b")}) << key;
+    EXPECT_EQ(t.members(k, there, 5), Nodes{f.id("a")}) << key;
+    EXPECT_TRUE(t.members(k, there, 9).empty()) << key;
+    EXPECT_EQ(t.members(k, here, 9), (Nodes{f.id("a"), f.id("b")})) << key;
+  }
+}
+
 }  // namespace
 }  // namespace reflex::topology
