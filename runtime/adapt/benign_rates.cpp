@@ -159,6 +159,8 @@ void BenignRates::add(const abi::Firing& firing) {
 
 void BenignRates::wait(Node::Own& own, int64_t epoch, const Waiting& w) {
   std::vector<Waiting>& all = waiting_[static_cast<size_t>(epoch - first_waiting_epoch_)].all;
+  // Of an hour that is summed up already; it happens to no firing in order.
+  if (epoch_ != INT64_MIN && epoch < epoch_ - 1) return all.push_back(w);
   if (own.waiting_epoch == epoch && own.waiting >= kEachMax) {
     Waiting& newest = all[own.newest - 1];
     if (newest.generation == w.generation &&
@@ -230,7 +232,7 @@ void BenignRates::forget(int64_t epoch, SymbolId node, int64_t from_ns) {
   }
 }
 
-/// What a signal did on a node more than kEachMax times becomes one sum, where the first one was.
+// What a signal did on a node more than kEachMax times becomes one sum, where the first one was.
 void BenignRates::Epoch::compact() {
   struct Key {
     uint64_t what;

@@ -67,7 +67,7 @@ class BenignRates {
   /// What waits of a node does not count (it was faulty, or its part was replaced).
   void forget_waiting(SymbolId node);
   /// What waits of a node from a time on does not count (it became part of an incident). The hours
-  /// stay: minutes are nothing beside them.
+  /// stay: minutes are nothing beside them. What is summed up goes when its first firing does.
   void forget_waiting(SymbolId node, int64_t from_ns);
   /// Time has come to `now_ns`.
   void advance(int64_t now_ns);

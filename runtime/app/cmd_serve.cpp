@@ -1,5 +1,6 @@
 // `reflex serve`: the daemon; `reflex config`: what it is told.
 #include <fmt/format.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -75,12 +76,23 @@ Result<serve::HttpConfig> http_config(const serve::ConfigTable& main) {
   return config;
 }
 
+/// glibc keeps what is freed in an arena for each thread that ever allocated: every reload loads a
+/// state on another thread, so that a daemon with 100 MB of state held 1 GB after 50 of them.
+void give_memory_back() {
+  // Why 2: the lane and who talks HTTP; more arenas are more places where freed memory stays.
+  ::mallopt(M_ARENA_MAX, 2);
+  // Why 1 MiB: whole states and large bodies are pages of their own, given back at once; the blocks
+  // of the stream (256 KiB) are not.
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
+}
+
 class Server {
  public:
   Server(serve::Config config, const CommonFlags& common)
       : config_(std::move(config)), common_(common) {}
 
   int run() {
+    give_memory_back();
     if (auto status = start(); !status.ok()) {
       print_error(common_, status.error().message);
       return status.error().exit_code;

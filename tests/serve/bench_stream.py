@@ -155,8 +155,21 @@ def bench_sustained(binary, source, folder):
     window = Window(daemon, crowd)
     time.sleep(SECONDS)
     window.end()
+    began = time.time()
+    watch = Watch(daemon)
+    code, body = daemon.request("POST", "/api/v1/snapshot", timeout=120)
+    took = time.time() - began
+    rows = watch.stop()
+    snapshot = daemon.status()["snapshot"]
     crowd.stop()
     window.print(f"ingest, open loop at {RATE:,.0f}")
+    if code == 200:
+        print(f"ingest: a snapshot under this load: {snapshot['bytes'] / 1e6:.0f} MB (events that wait for "
+              f"their order are part of it) in {took:.1f} s; the rules stood still for "
+              f"{snapshot['pause_us'] / 1000:.0f} ms, {max(behind(r[1]) for r in rows) / 1e6:.0f} MB behind at "
+              f"most, {max(r[2] for r in rows):.0f} MB of memory", flush=True)
+    else:
+        print(f"ingest: a snapshot failed: {body[:200]}")
     report_delays("ingest, open loop", crowd, window)
     # Why 8 MB: the position is published four times a second, which is 7 MB of text.
     grows = window.behind_end > window.behind_begin + 8e6 or window.accepted < 0.98 * RATE * window.seconds

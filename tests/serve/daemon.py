@@ -21,14 +21,15 @@ incident hang on job { opens on incident.open  settle 5s }
 BEGIN_MS = 1_700_000_000_000
 
 
-def hang(job, ms, nodes=4, noise=0):
-    """NDJSON of one job: start, errors of a node, a hang."""
+def hang(job, ms, nodes=4, noise=0, places=None):
+    """NDJSON of one job: start, errors of a node, a hang. On nodes of its own, or in one of `places`."""
+    place = job if places is None else job % places
     lines = [{"ts": ms, "kind": "job.start", "source": "mon", "job": f"j{job}",
-              "nodes": [f"j{job}n{i}" for i in range(nodes)]}]
+              "nodes": [f"j{place}n{i}" for i in range(nodes)]}]
     for i in range(noise):
         lines.append({"ts": ms + 10 + i % 80, "kind": "net.drop", "source": "mon",
                       "node": f"quiet{(job * 7 + i) % 5000}", "value": i})
-    bad = f"j{job}n{job % nodes}"
+    bad = f"j{place}n{job % nodes}"
     if job % 2:
         lines += [{"ts": ms + 100 + i, "kind": "net.drop", "source": "mon", "node": bad, "value": i}
                   for i in range(4)]

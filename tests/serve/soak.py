@@ -37,12 +37,13 @@ def soak(args, folder):
     curve, failures = [], []
     job = reloads = bodies = 0
     next_sample, next_reload = began + 5, began + 3
-    noise = 1000
+    noise = 5000
     while time.time() < began + args.minutes * 60:
-        # Five jobs a second of event time; noise of 5,000 nodes around them.
-        body = hang(job, stamp, noise=noise)
+        # One job a second of event time on the 4,000 nodes of the cluster, one after another; noise of
+        # 5,000 nodes around them. Nodes are bounded, as in a cluster; jobs are not.
+        body = hang(job, stamp, noise=noise, places=1000)
         job += 1
-        stamp += 200
+        stamp += 1000
         if daemon.give(body, f"s{bodies}") is not True:
             failures.append("a body was refused")
             time.sleep(0.5)

@@ -138,6 +138,22 @@ TEST(BenignRates, ACounterThatFiresAllTheTimeCostsSumsNotFirings) {
             straight->rates->benign(0, 1).firings_per_hour * 0.8);
 }
 
+TEST(BenignRates, AFiringOfAnHourThatIsSummedUpStillCounts) {
+  Fleet f(5);
+  for (int i = 0; i < 200; ++i) f.fire(1, i * 10 * kNsPerSecond);
+  f.rates->advance(4 * kHour);
+  const double before = [&] {
+    Fleet same(5);
+    for (int i = 0; i < 200; ++i) same.fire(1, i * 10 * kNsPerSecond);
+    same.rates->advance(40 * kHour);
+    return same.rates->benign(0, 1).firings_per_hour;
+  }();
+  for (int i = 0; i < 100; ++i) f.fire(1, kNsPerSecond);
+  f.rates->forget_waiting(2, 0);
+  f.rates->advance(40 * kHour);
+  EXPECT_NEAR(f.rates->benign(0, 1).firings_per_hour, 1.5 * before, 0.2 * before);
+}
+
 TEST(BenignRates, AStateOfNodesThatNeverFiredIsRead) {
   for (SymbolId nodes = 0; nodes < 300; nodes += 1 + nodes / 4) {
     Fleet before(nodes);
