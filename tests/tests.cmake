@@ -74,6 +74,10 @@ target_link_libraries(kafka_mock PRIVATE reflex_flags PkgConfig::RDKAFKA)
 foreach(broker nats kafka)
   add_test(NAME ${broker}_cluster_test COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tests/cluster/cluster_test.sh
     ${broker} $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR} $<TARGET_FILE:kafka_mock>)
-  set_tests_properties(${broker}_cluster_test PROPERTIES LABELS cluster TIMEOUT 300 SKIP_RETURN_CODE 77)
+  add_test(NAME ${broker}_crash_test COMMAND python3
+    ${CMAKE_CURRENT_SOURCE_DIR}/tests/serve/broker_crash_test.py ${broker} $<TARGET_FILE:reflex>
+    $<TARGET_FILE:kafka_mock>)
+  set_tests_properties(${broker}_cluster_test ${broker}_crash_test PROPERTIES LABELS cluster
+    TIMEOUT 300 SKIP_RETURN_CODE 77)
 endforeach()
 include(tests/console/console.cmake)

@@ -1,15 +1,18 @@
-// `reflex worker route|signals|attribute|collect`: one process of a cluster that meets on a broker.
+// `reflex worker feed|route|signals|attribute|collect`: one process of a cluster that meets on a
+// broker.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <thread>
 
 #include "runtime/app/commands.h"
 #include "runtime/app/input_options.h"
 #include "runtime/app/load_packs.h"
 #include "runtime/broker/connect.h"
+#include "runtime/cluster/feed.h"
 #include "runtime/cluster/roles.h"
 #include "runtime/cluster/run_identity.h"
 #include "runtime/engine/inventory.h"
@@ -33,6 +36,11 @@ struct WorkerFlags {
   bool any = false;
   uint32_t workers = 1;
   uint32_t worker = 0;
+  bool live = false;
+  bool ticks = true;
+  bool from_end = false;
+  bool to_end = false;
+  std::string prefix;
   double state_every_s = 60;
   double lease_s = 10;
   std::string model;
@@ -74,7 +82,46 @@ class Worker {
     return status.ok() ? kOk : fail(status.error());
   }
 
+  Status route_live(const cluster::RoleContext& context) {
+    if (auto joined = cluster::join_live(*context.broker, context.stream); !joined.ok()) {
+      return joined;
+    }
+    auto options = pipeline_options(flags_.input);
+    if (!options.ok()) return options.error();
+    stream::LogOptions log = options.value().log_options;
+    if (!options.value().year_given) log.year = 0;
+    // What it feeds itself; an error there ends the routing, too.
+    std::atomic<bool> stop = false;
+    cluster::RoleContext own = context;
+    own.stop = &stop;
+    Status fed = ok_status();
+    std::jthread feeder;
+    if (!flags_.input.events.empty() || !flags_.input.logs.empty()) {
+      feeder = std::jthread([&] { fed = feed(own); });
+    }
+    const Status status = cluster::route_live(context, log, flags_.ticks);
+    stop = true;
+    if (feeder.joinable()) feeder.join();
+    return status.ok() ? fed : status;
+  }
+
+  Status feed(const cluster::RoleContext& context) {
+    auto options = pipeline_options(flags_.input);
+    if (!options.ok()) return options.error();
+    cluster::FeedOptions feed;
+    feed.from_end = flags_.from_end;
+    feed.to_end = flags_.to_end;
+    feed.prefix = flags_.prefix;
+    for (const auto& path : options.value().events) feed.sources.push_back({path, false, ""});
+    for (const auto& log : options.value().logs) feed.sources.push_back({log.path, true, log.node});
+    if (feed.sources.empty()) return Error{"nothing to feed: --events or --log"};
+    Status status = cluster::feed(context, feed);
+    if (!status.ok()) stop_asked = true;
+    return status;
+  }
+
   Status route(const cluster::RoleContext& context) {
+    if (flags_.live) return route_live(context);
     if (auto status = check_files(flags_.input, {}); !status.ok()) return status;
     auto options = pipeline_options(flags_.input);
     if (!options.ok()) return options.error();
@@ -177,6 +224,14 @@ void add_role_options(CLI::App& sub, WorkerFlags& flags) {
                  "run; made when missing (default REFLEX)");
 }
 
+void add_feed_options(CLI::App& sub, WorkerFlags& flags) {
+  sub.add_flag("--from-end", flags.from_end, "the first time, begin at the end of files");
+  sub.add_flag("--to-end", flags.to_end,
+               "do not wait for more at the end of files: that is the end of the run");
+  sub.add_option("--prefix", flags.prefix,
+                 "of the names of sources, where several machines have files of one path");
+}
+
 void add_unit_options(CLI::App& sub, WorkerFlags& flags) {
   sub.add_flag("--any", flags.any,
                "serve those that no other process serves, and those of one that dies");
@@ -200,6 +255,17 @@ Command add_worker(CLI::App& app, const CommonFlags& common) {
   route->add_option("--log", flags->input.logs, "NODE=FILE: raw log text of one node");
   route->add_option("--year", flags->input.year, "year of log stamps without one");
   route->add_option("--tz", flags->input.tz, "zone of log stamps without one, like +01:00");
+  route->add_flag("--live", flags->live,
+                  "route what comes in (NAME.ingest): follow the files, or none; of several such "
+                  "processes one routes, the others stand by");
+  route->add_flag("!--no-ticks", flags->ticks, "the wall clock says nothing (old traces)");
+  add_feed_options(*route, *flags);
+  add_unit_options(*route, *flags);
+  auto* feed = sub->add_subcommand("feed", "follow files or standard input into NAME.ingest");
+  add_role_options(*feed, *flags);
+  feed->add_option("--events", flags->input.events, "NDJSON files; - is stdin");
+  feed->add_option("--log", flags->input.logs, "NODE=FILE: raw log text of one node");
+  add_feed_options(*feed, *flags);
   auto* signals =
       sub->add_subcommand("signals", "evaluate the signals of the nodes of a partition");
   add_role_options(*signals, *flags);
@@ -241,6 +307,7 @@ Command add_worker(CLI::App& app, const CommonFlags& common) {
       return static_cast<int>(kUsage);
     }
     Worker worker(*flags, common);
+    if (feed->parsed()) return worker.run([&](const auto& c) { return worker.feed(c); });
     if (route->parsed()) return worker.run([&](const auto& c) { return worker.route(c); });
     if (signals->parsed()) {
       return worker.run([&](const auto& c) { return worker.signals(c); });

@@ -39,7 +39,7 @@ struct IntakeOptions {
   bool from_end = false;                // the first time
   size_t batch_bytes = 256u << 10;
   // NATS: what a killed process had taken and not acknowledged comes again after it.
-  std::chrono::milliseconds ack_wait{10'000};
+  std::chrono::milliseconds ack_wait{5'000};
   std::function<void(const std::string&)> note;  // one line for the operator; may be empty
 };
 

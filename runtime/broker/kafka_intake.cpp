@@ -64,6 +64,8 @@ class KafkaIntake : public Intake {
                       {"group.id", options_.group},
                       {"enable.auto.commit", "false"},
                       {"enable.auto.offset.store", "false"},
+                      // Why: a killed daemon's partitions are its successor's after it.
+                      {"session.timeout.ms", "10000"},
                       {"auto.offset.reset", options_.from_end ? "latest" : "earliest"},
                       {"fetch.wait.max.ms", "100"},
                       {"client.id", "reflex"}};
@@ -71,6 +73,7 @@ class KafkaIntake : public Intake {
     auto made = make_kafka(RD_KAFKA_CONSUMER, all, [this](rd_kafka_conf_t* conf) {
       rd_kafka_conf_set_opaque(conf, this);
       rd_kafka_conf_set_rebalance_cb(conf, &KafkaIntake::rebalanced);
+      rd_kafka_conf_set_error_cb(conf, &KafkaIntake::told);
     });
     if (!made.ok()) return made.error();
     consumer_ = std::move(made).value();
@@ -178,6 +181,14 @@ class KafkaIntake : public Intake {
     }
     // One that is lost brings messages again; they are known then.
     if (ready->cnt > 0) rd_kafka_commit(consumer_.get(), ready.get(), async);
+  }
+
+  /// What the client mends by itself, like brokers that are away. Called from poll().
+  static void told(rd_kafka_t*, int code, const char* reason, void* self) {
+    const auto& intake = *static_cast<KafkaIntake*>(self);
+    if (!intake.options_.note || intake.closing_) return;
+    intake.options_.note(
+        fmt::format("{}: {}", rd_kafka_err2str(static_cast<rd_kafka_resp_err_t>(code)), reason));
   }
 
   static void rebalanced(rd_kafka_t* consumer, rd_kafka_resp_err_t code,

@@ -1,13 +1,16 @@
 // Intake from JetStream: a durable pull consumer with explicit acknowledgements.
 //
 // Messages come in the order of the stream, but those that were under way at a crash come again
-// later, behind newer ones. So what is accepted is a set of ranges: a range grows while the
-// consumer's own numbers show that nothing was given to anyone in between; what stands below the
-// server's floor of acknowledgements is forgotten. Cursor: "STREAM@CREATED:3-17,20-20"; a stream
-// that was made anew counts from 1 again, which CREATED tells.
+// later, behind newer ones; a new start waits for them before it takes what is new. What is
+// accepted is a set of ranges: a range grows while the consumer's own numbers show that nothing was
+// given to anyone in between; what stands below the server's floor of acknowledgements is
+// forgotten. Cursor: "STREAM@CREATED:3-17,20-20"; a stream that was made anew counts from 1 again,
+// which CREATED tells.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
+#include <thread>
 
 #include "runtime/broker/intake.h"
 #include "runtime/broker/nats_client.h"
@@ -17,6 +20,7 @@ namespace reflex::broker {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kRequest{200};  // how long one for messages waits at the server
 constexpr int kBatchMessages = 512;
 constexpr size_t kRangesMax = 64;  // Why: a cursor of some 2 KB
 
@@ -49,12 +53,25 @@ class NatsIntake : public Intake {
     } else if (!cursor.empty() && options_.note) {
       options_.note("not the stream that was read before: read from the consumer's place");
     }
-    ask_consumer();
+    // What was under way at a crash comes again when its time is up, and then before what is new:
+    // newer events before it would make it late.
+    // For so long the server may still give messages to the request of one that was killed.
+    std::this_thread::sleep_for(kRequest + kRequest / 4);
+    const int64_t under_way = ask_consumer();
+    if (under_way > 0) quiet_until_ = Clock::now() + options_.ack_wait;
+    if (under_way > 0 && options_.note) {
+      options_.note(fmt::format("{} messages were under way when it ended: they come again first",
+                                under_way));
+    }
     return ok_status();
   }
 
   Status take(IntakeBatch& out, std::chrono::milliseconds patience) override {
     out = {};
+    if (const auto wait = quiet_until_ - Clock::now(); wait > Clock::duration::zero()) {
+      std::this_thread::sleep_for(std::min<Clock::duration>(wait, patience));
+      return ok_status();
+    }
     if (held_.empty()) {
       if (auto status = fetch(patience); !status.ok()) return status;
     }
@@ -159,15 +176,18 @@ class NatsIntake : public Intake {
     newest_ = at;
   }
 
-  void ask_consumer() {
+  /// How many were given out and are not acknowledged.
+  int64_t ask_consumer() {
     jsConsumerInfo* raw = nullptr;
-    if (natsSubscription_GetConsumerInfo(&raw, subscription_.get(), nullptr, nullptr) != NATS_OK) {
-      return;
+    if (js_GetConsumerInfo(&raw, client_.context(), stream_.c_str(), options_.group.c_str(),
+                           nullptr, nullptr) != NATS_OK) {
+      return 0;
     }
     const NatsConsumerInfo info(raw);
     pending_ = info->NumPending;
     behind_ = info->NumPending + static_cast<uint64_t>(info->NumAckPending);
     done_.forget(info->AckFloor.Stream);
+    return info->NumAckPending;
   }
 
   IntakeOptions options_;
@@ -182,7 +202,8 @@ class NatsIntake : public Intake {
   uint64_t consumer_ = 0;         // number of the last message, as the consumer counts
   uint64_t newest_ = 0;           // place of the last one that came for the first time
   uint64_t pending_ = 0;          // behind the last one
-  Clock::time_point told_;        // that the messages are at work
+  Clock::time_point quiet_until_;
+  Clock::time_point told_;  // that the messages are at work
 };
 
 }  // namespace

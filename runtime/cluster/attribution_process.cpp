@@ -132,17 +132,16 @@ class AttributionProcess {
         [this](const LimitTable& table) { publish_limits(table); });
     if (!created.ok()) return created.error();
     attribution_ = std::move(created).value();
+    topology::Topology& topology = attribution_->engine().topology();
+    if (auto status = context_.inventory(topology); !status.ok()) return status;
+    names_ = std::make_unique<engine::InventoryNames>(context_.pack, topology);
     auto found = state_.load(*context_.pack, [this](StateReader& in) { return load(in); });
     if (!found.ok()) return found.error();
-    topology::Topology& topology = attribution_->engine().topology();
-    if (!found.value()) {
-      if (auto status = context_.inventory(topology); !status.ok()) return status;
-    } else if (context_.note) {
+    if (found.value() && context_.note) {
       context_.note(
           fmt::format("share {}: going on with its state behind verdict {}", worker_, said_));
     }
-    engine::InventoryNames names(context_.pack, topology);
-    attribution_->engine().coverage().rename_exceptions(names);
+    attribution_->engine().coverage().rename_exceptions(*names_);
     verdicts_ =
         std::make_unique<VerdictWriter>(*context_.broker, subjects_.verdicts(worker_), said_);
     return ok_status();
@@ -258,6 +257,7 @@ class AttributionProcess {
       out.u64(positions_.size());
       for (const uint64_t position : positions_) out.u64(position);
       exchange_->save(out, codec_);
+      names_->save(out);
       attribution_->save(out);
     });
   }
@@ -266,6 +266,7 @@ class AttributionProcess {
     if (in.count() != positions_.size()) return Error{"the state is of other partitions"};
     for (uint64_t& position : positions_) position = in.u64();
     if (auto status = exchange_->load(in, codec_); !status.ok()) return status;
+    if (!names_->load(in)) return Error{"the state of an attribution worker is damaged"};
     return attribution_->load(in);
   }
 
@@ -281,6 +282,7 @@ class AttributionProcess {
   Inbox inbox_;
   std::shared_ptr<OutcomeExchange> exchange_;
   std::unique_ptr<AttributionWorker> attribution_;
+  std::unique_ptr<engine::InventoryNames> names_;  // the inventory as it was at the beginning
   std::unique_ptr<VerdictWriter> verdicts_;
   bool torn_ = false;
   std::string waited_for_;

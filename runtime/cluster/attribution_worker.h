@@ -41,7 +41,7 @@ class AttributionWorker {
 
   /// Between two calls of advance().
   void save(StateWriter& out) const;
-  /// Before the first batch; instead of the inventory. After an Error this is to be dropped.
+  /// Before the first batch; replaces the inventory. After an Error this is to be dropped.
   Status load(StateReader& in);
 
  private:

@@ -36,6 +36,31 @@ void Router::note(SymbolId source, int64_t ts_ns) {
   newest_ns_ = std::max(newest_ns_, ts_ns);
 }
 
+void Router::save(StateWriter& out) const {
+  out.u64(number_);
+  out.i64(newest_ns_);
+  out.u64(clocks_.size());
+  for (const auto& [name, clock] : clocks_) {
+    out.text(name);
+    out.i64(clock.newest_ns);
+    out.i64(clock.doubted_ns);
+  }
+}
+
+void Router::load(StateReader& in) {
+  number_ = in.u64();
+  newest_ns_ = in.i64();
+  for (size_t left = in.count(3); left > 0; --left) {
+    const std::string name(in.text());
+    Clock& clock = clocks_[name];
+    clock.source = pack_->symbols->intern(name);
+    clock.newest_ns = in.i64();
+    clock.doubted_ns = in.i64();
+    if (clock.source >= clock_of_.size()) clock_of_.resize(size_t{clock.source} + 64);
+    clock_of_[clock.source] = &clock;
+  }
+}
+
 std::vector<std::string> Router::encode(std::vector<EventBatch>& batches) {
   ++number_;
   std::vector<EventBatch::Progress> progress;

@@ -28,6 +28,10 @@ class Router {
   std::vector<std::string> tick(int64_t wall_ns);
   /// Nothing comes any more (batch runs).
   std::vector<std::string> end();
+  /// Of the messages that were made last.
+  [[nodiscard]] uint64_t number() const { return number_; }
+  void save(StateWriter& out) const;
+  void load(StateReader& in);
   /// Time of the newest event so far; kNoTimeNs before the first.
   [[nodiscard]] int64_t newest_ns() const { return newest_ns_; }
 

@@ -28,6 +28,15 @@ std::string marks_of(const std::string& path) {
                      part(std::max<std::streamoff>(0, size - kEndBytes)));
 }
 
+Status same_input(broker::Broker& broker, const std::string& stream, const std::string& mine) {
+  auto agreed = agree(broker, stream + ".input", mine);
+  if (!agreed.ok()) return agreed.error();
+  if (agreed.value() == mine) return ok_status();
+  return Error{"the stream " + stream +
+               " holds the input of another run already: give all processes of this one another "
+               "--stream"};
+}
+
 }  // namespace
 
 Result<std::string> agree(broker::Broker& broker, const std::string& subject,
@@ -71,12 +80,11 @@ Status join_input(broker::Broker& broker, const std::string& stream,
   for (const auto& path : paths) {
     mine += fmt::format("{} {}\n", path, path == "-" ? "standard input" : marks_of(path));
   }
-  auto agreed = agree(broker, subject, mine);
-  if (!agreed.ok()) return agreed.error();
-  if (agreed.value() == mine) return ok_status();
-  return Error{"the stream " + stream +
-               " holds the input of another run already: give all processes of this one another "
-               "--stream"};
+  return same_input(broker, stream, mine);
+}
+
+Status join_live(broker::Broker& broker, const std::string& stream) {
+  return same_input(broker, stream, "live\n");
 }
 
 }  // namespace reflex::cluster

@@ -25,5 +25,7 @@ Status join_run(broker::Broker& broker, const std::string& stream, const std::st
 /// holds other input, or standard input, which nobody can read again.
 Status join_input(broker::Broker& broker, const std::string& stream,
                   const std::vector<std::string>& paths);
+/// The input of the run comes in live (STREAM.ingest). Errors: the stream holds a run over files.
+Status join_live(broker::Broker& broker, const std::string& stream);
 
 }  // namespace reflex::cluster

@@ -9,6 +9,9 @@
 
 namespace reflex::cluster {
 
+/// What comes in live. Not of a pack set: others publish there.
+inline std::string ingest_subject(const std::string& stream) { return stream + ".ingest"; }
+
 class Subjects {
  public:
   // Why 16: as in the names of a set elsewhere; subjects are written in dashboards.

@@ -52,6 +52,7 @@ serve() {
   port=$((20000 + RANDOM % 20000))
   url=nats://127.0.0.1:$port
   nats-server -js -sd "$work/js.$1" -a 127.0.0.1 -p "$port" >"$work/nats.$1.log" 2>&1 &
+  server=${#pids[@]}
   pids+=($!)
   for _ in $(seq 100); do
     if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then return; fi
@@ -164,3 +165,51 @@ takeover() {
   echo "ok: one of two processes of each kind killed, the other took $(cat "$work/$name".*.2 | grep -c "begun here") units and finished: $(wc -l <"$work/$name.got") verdicts, byte for byte those of one process"
 }
 takeover takeover
+
+# live NAME: what comes in is fed by a process of its own and routed live by one of two routers. The
+# one that routes is killed before the input comes; nats-server is killed and started again under it.
+live() {
+  serve "$1"
+  local name=$1 k other router
+  local common=("${packs[@]}" --partitions 2 --broker "$url")
+  local state=(--state-every 0.05)
+  declare -A running
+  for k in 0 1; do
+    "$reflex" worker signals "${common[@]}" "${state[@]}" --partition "$k" 2>"$work/$name.signals.$k" &
+    running[signals.$k]=$!
+    "$reflex" worker route "${common[@]}" "${state[@]}" --live --no-ticks --lease 6 2>"$work/$name.route.$k" &
+    running[route.$k]=$!
+  done
+  "$reflex" worker attribute "${common[@]}" "${state[@]}" -o "$work/$name.out" 2>"$work/$name.attribute.0" &
+  running[attribute.0]=$!
+  pids+=("${running[@]}")
+  for _ in $(seq 200); do
+    if grep -q "begun here" "$work/$name".route.?; then break; fi
+    sleep 0.1
+  done
+  router=0 other=1
+  if grep -q "begun here" "$work/$name.route.1"; then router=1 other=0; fi
+  kill -9 "${running[route.$router]}"
+  wait "${running[route.$router]}" 2>/dev/null || true
+  local fed=(--events "$demo/events.ndjson" "${input[@]:2}" --to-end)
+  "$reflex" worker feed "${common[@]}" "${fed[@]}" 2>"$work/$name.feed" &
+  local feeder=$!
+  pids+=("$feeder")
+  if [[ $kind == nats ]]; then
+    # All of them are there by now, and the other router waits for the lease of the dead one.
+    wait "$feeder" || { cat "$work/$name.feed"; exit 1; }
+    kill -9 "${pids[$server]}"
+    sleep 1
+    nats-server -js -sd "$work/js.$name" -a 127.0.0.1 -p "$port" >>"$work/nats.$name.log" 2>&1 &
+    pids+=($!)
+  fi
+  [[ $kind == nats ]] || wait "$feeder" || { cat "$work/$name.feed"; exit 1; }
+  for k in "${running[route.$other]}" "${running[signals.0]}" "${running[signals.1]}" "${running[attribute.0]}"; do
+    timeout 90 tail --pid="$k" -f /dev/null || { echo "FAILED: it does not end:"; cat "$work/$name".*.? "$work/$name.feed"; exit 1; }
+    wait "$k" || { echo "FAILED: a process of $name:"; cat "$work/$name".*.? "$work/$name.feed"; exit 1; }
+  done
+  sort "$work/$name.out" >"$work/$name.got"
+  cmp "$work/$name.got" "$work/expected" || { diff "$work/$name.got" "$work/expected" | cut -c1-400 | head -5; exit 1; }
+  echo "ok: live input, the router killed$([[ $kind == nats ]] && echo ', nats-server killed'): $(wc -l <"$work/$name.got") verdicts, byte for byte those of one process"
+}
+live live

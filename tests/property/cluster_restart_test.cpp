@@ -9,6 +9,8 @@
 #include <mutex>
 #include <thread>
 
+#include "runtime/cluster/feed.h"
+#include "runtime/cluster/ingest_piece.h"
 #include "runtime/cluster/roles.h"
 #include "runtime/cluster/router.h"
 #include "runtime/cluster/subjects.h"
@@ -48,8 +50,22 @@ class MemoryBroker : public broker::Broker {
     if (it == values_.end()) return std::optional<std::string>();
     return std::optional(it->second);
   }
-  Result<std::unique_ptr<broker::Shares>> share(const std::string&, uint32_t) override {
-    return Error{"nobody shares here"};
+  /// Whoever asks has all of it.
+  Result<std::unique_ptr<broker::Shares>> share(const std::string&, uint32_t count) override {
+    class All : public broker::Shares {
+     public:
+      explicit All(uint32_t count) : count_(count) {}
+      Result<std::set<uint32_t>> mine(std::chrono::milliseconds) override {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        std::set<uint32_t> all;
+        for (uint32_t unit = 0; unit < count_; ++unit) all.insert(unit);
+        return all;
+      }
+
+     private:
+      uint32_t count_;
+    };
+    return std::unique_ptr<broker::Shares>(std::make_unique<All>(count));
   }
   /// All messages but those of subjects that end so.
   void forget(const std::string& but) {
@@ -265,6 +281,82 @@ TEST(ClusterRestart, KilledProcessesSayAgainWhatFollowsTheirLastState) {
   const Verdicts got = run.collected(broker);
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], expected[i]);
+}
+
+/// Lines as pieces of a file; now and then one comes again with a part of the next, as when a
+/// feeder died before it had kept its place.
+void publish_pieces(MemoryBroker& broker, const abi::CompiledPack& pack,
+                    const std::vector<std::string>& lines, size_t from, size_t to) {
+  static constexpr size_t kLines = 30;
+  const auto publish = [&](size_t begin, size_t end) {
+    cluster::IngestPiece piece;
+    piece.sources.push_back({"TRACE", false, ""});
+    piece.file = "1:2:0";
+    for (size_t i = 0; i < begin; ++i) piece.offset += lines[i].size() + 1;
+    for (size_t i = begin; i < end; ++i) piece.text += lines[i] + "\n";
+    piece.end = piece.offset + piece.text.size();
+    ASSERT_TRUE(broker.publish("REFLEX.ingest", "", cluster::encode(piece, pack)).ok());
+  };
+  for (size_t at = from; at < to; at += kLines) {
+    publish(at, std::min(at + kLines, to));
+    if (at / kLines % 5 == 0) publish(at, std::min(at + kLines / 2, to));
+    if (at / kLines % 7 == 0) publish(at, std::min(at + 2 * kLines, to));
+  }
+}
+
+TEST(ClusterRestart, ALiveRouterThatIsKilledSaysTheSameAgain) {
+  const auto lines = make_stream(12);
+  const Verdicts expected = run_whole(compile_pack(), lines);
+  MemoryBroker broker;
+  Feed run(lines);
+  Processes processes(broker, std::chrono::hours(1));
+  for (size_t part = 1; part <= 4; ++part) {
+    broker.crash(false);
+    std::atomic<bool> stop = false;
+    std::jthread router([&] {
+      cluster::RoleContext own;
+      own.pack = compile_pack();
+      own.broker = &broker;
+      own.partitions = kPartitions;
+      own.state_every = std::chrono::milliseconds(20);
+      own.stop = &stop;
+      own.inventory = [](topology::Topology&) { return ok_status(); };
+      const auto status = cluster::route_live(own, {}, /*ticks=*/false);
+      EXPECT_TRUE(status.ok()) << status.error().message;
+    });
+    const auto pack = compile_pack();
+    publish_pieces(broker, *pack, lines, lines.size() * (part - 1) / 4, lines.size() * part / 4);
+    if (part == 4) {
+      cluster::IngestPiece end;
+      end.what = cluster::IngestPiece::What::kEnd;
+      ASSERT_TRUE(broker.publish("REFLEX.ingest", "", cluster::encode(end, *pack)).ok());
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50 * part));
+      broker.crash(true);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      stop = true;
+    }
+  }
+  ASSERT_EQ(processes.join(), "");
+  const Verdicts got = run.collected(broker);
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], expected[i]);
+}
+
+TEST(ClusterRestart, WhatOthersPublishIsReadAndWhatNobodyCanReadIsTold) {
+  const auto pack = compile_pack();
+  const auto raw = cluster::read_piece("{\"ts\":1}\n", *pack);
+  ASSERT_TRUE(raw.ok());
+  EXPECT_EQ(raw.value().sources.at(0).name, "ingest");
+  EXPECT_EQ(raw.value().text, "{\"ts\":1}\n");
+  cluster::IngestPiece piece;
+  piece.what = cluster::IngestPiece::What::kTick;
+  piece.wall_ns = 77;
+  const std::string bytes = cluster::encode(piece, *pack);
+  EXPECT_EQ(cluster::read_piece(bytes, *pack).value().wall_ns, 77);
+  for (size_t size = 1; size + 1 < bytes.size(); ++size) {
+    EXPECT_FALSE(cluster::read_piece(std::string_view(bytes).substr(0, size), *pack).ok()) << size;
+  }
 }
 
 TEST(ClusterRestart, WithoutAStateMissingMessagesAreAnError) {

@@ -226,6 +226,21 @@ TEST(NatsIntake, ASubjectThatNoStreamHoldsIsSaid) {
   EXPECT_NE(intake.error().message.find("no stream holds nobody.here"), std::string::npos);
 }
 
+TEST(KafkaIntake, AClusterThatIsAwayIsSaid) {
+  IntakeOptions options;
+  options.address = parse_address("kafka://127.0.0.1:1").value();
+  options.subject = "jobs";
+  options.group = "test";
+  std::string said;
+  options.note = [&](const std::string& line) { said += line + "\n"; };
+  const auto intake = opened(options, "");
+  IntakeBatch batch;
+  for (int i = 0; i < 50 && said.empty(); ++i) {
+    ASSERT_TRUE(intake->take(batch, milliseconds(100)).ok());
+  }
+  EXPECT_NE(said.find("127.0.0.1:1"), std::string::npos) << said;
+}
+
 TEST(KafkaIntake, APartitionThatMovesTakesItsUnacceptedMessagesWithIt) {
   BrokerWorld world(false);
   world.publish(0, 60);
