@@ -14,6 +14,8 @@
 #include <system_error>
 
 #include "compiler/backend/backend.h"
+#include "compiler/driver/compile_cache.h"
+#include "compiler/driver/test_packs.h"
 #include "compiler/migrate/signature.h"
 #include "compiler/parse/parse.h"
 #include "compiler/pass/pipeline.h"
@@ -75,12 +77,6 @@ class Hash {
 
 // ---------------------------------------------------------------- files
 
-bool is_test_file(const std::string& path) {
-  constexpr std::string_view kSuffix = "_test.rfx";
-  return path.size() >= kSuffix.size() &&
-         path.compare(path.size() - kSuffix.size(), kSuffix.size(), kSuffix) == 0;
-}
-
 Result<std::string> read_whole(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return Error{path + ": cannot be read"};
@@ -125,6 +121,7 @@ class Pipeline {
 
  private:
   void parse(std::vector<InMemoryFile> files);
+  void leave_out_test_packs();
   void identify(abi::CompiledPack& pack, const sema::PackSet& packs) const;
   [[nodiscard]] Hash content_hash(const sema::Pack& p) const;
   Status generate(const std::shared_ptr<abi::CompiledPack>& pack);
@@ -133,15 +130,46 @@ class Pipeline {
   FileReader reader_;
   std::unique_ptr<Compilation> out_;
   std::map<std::string, std::string> data_files_;  // read by lists: part of the hash
+  std::vector<std::string> test_files_;            // that were not parsed
 };
 
 void Pipeline::parse(std::vector<InMemoryFile> files) {
   for (InMemoryFile& file : files) {
-    if (!options_.include_tests && is_test_file(file.path)) continue;
+    if (!options_.include_tests && is_test_file(file.path)) {
+      test_files_.push_back(std::move(file.path));
+      continue;
+    }
     const source::FileId id = out_->sources.add(std::move(file.path), std::move(file.text));
-    out_->modules.push_back(parse::parse(out_->sources, id, {}, out_->sink));
+    const size_t reported = out_->sink.all().size();
+    auto known = options_.cache ? options_.cache->take(out_->sources, id) : std::nullopt;
+    out_->modules.push_back(known ? std::move(*known)
+                                  : parse::parse(out_->sources, id, {}, out_->sink));
     out_->modules.back().file = id;
+    out_->has_syntax_findings.push_back(out_->sink.all().size() != reported);
   }
+}
+
+/// Unless nothing else is there. A pack with mistakes stays: they are to be seen.
+void Pipeline::leave_out_test_packs() {
+  diag::Sink scratch;
+  const sema::PackSet packs = sema::group_packs(out_->sources, out_->modules, scratch);
+  std::vector<bool> only = test_packs(out_->sources, out_->modules, packs, test_files_);
+  std::vector<ast::Module> modules;
+  std::vector<uint8_t> findings;
+  for (size_t m = 0; m < out_->modules.size(); ++m) {
+    if (out_->has_syntax_findings[m] != 0) only[packs.of_module[m]] = false;
+  }
+  const auto leaves = [&](size_t m) { return only[packs.of_module[m]]; };
+  size_t left = 0;
+  for (size_t m = 0; m < out_->modules.size(); ++m) left += leaves(m);
+  if (left == 0 || left == out_->modules.size()) return;
+  for (size_t m = 0; m < out_->modules.size(); ++m) {
+    const bool out = leaves(m);
+    (out ? out_->left_out : modules).push_back(std::move(out_->modules[m]));
+    if (!out) findings.push_back(out_->has_syntax_findings[m]);
+  }
+  out_->modules = std::move(modules);
+  out_->has_syntax_findings = std::move(findings);
 }
 
 /// The part of a path below its pack's folder: hashes must not depend on where packs lie.
@@ -176,10 +204,17 @@ void Pipeline::identify(abi::CompiledPack& pack, const sema::PackSet& packs) con
     hashes[index] = own.hex();
     return hashes[index];
   };
+  // A set is the same with and without the packs that only test it.
+  std::vector<bool> only = test_packs(out_->sources, out_->modules, packs, test_files_);
+  const auto adds_nothing = [&](size_t i) { return packs.packs[i].modules.empty() || only[i]; };
+  size_t others = 0;
+  for (size_t i = 0; i < packs.packs.size(); ++i) others += !adds_nothing(i);
+  if (others == 0) only.assign(only.size(), false);
   Hash set;
   for (size_t i = 0; i < packs.packs.size(); ++i) {
     if (packs.packs[i].modules.empty()) continue;
     pack.packs.push_back({packs.packs[i].name, packs.packs[i].version, hash_of(hash_of, i)});
+    if (only[i]) continue;
     set.add(packs.packs[i].name);
     set.add(hashes[i]);
   }
@@ -217,6 +252,7 @@ Status Pipeline::generate(const std::shared_ptr<abi::CompiledPack>& pack) {
   input.plans = pack.get();
   input.symbols = pack->symbols;
   input.compile_threads = options_.compile_threads;
+  if (options_.cache) input.cache = options_.cache->code();
   auto code =
       options_.backend == Backend::kJit ? backend::make_jit(input) : backend::make_interp(input);
   if (!code) return Error(code.error());
@@ -230,6 +266,7 @@ Result<std::unique_ptr<Compilation>> Pipeline::run(std::vector<InMemoryFile> fil
   out_->parse_ms = watch.lap();
   if (out_->modules.empty()) return Error{"no pack files given"};
 
+  if (!options_.include_tests) leave_out_test_packs();
   const sema::PackSet packs = sema::group_packs(out_->sources, out_->modules, out_->sink);
   for (const sema::PackIndex p : packs.of_module) {
     out_->module_packs.push_back(packs.packs[p].name);
@@ -249,6 +286,7 @@ Result<std::unique_ptr<Compilation>> Pipeline::run(std::vector<InMemoryFile> fil
   // Broken packs are checked too: one run shows the mistakes of all statements that parsed.
   sema::analyze(input, out_->sink, output);
   out_->check_ms = watch.lap();
+  for (const auto& [path, text] : data_files_) out_->data_files.push_back({path, text});
   out_->tests = std::move(output.tests);
   if (out_->sink.has_errors()) return std::move(out_);
 

@@ -17,6 +17,8 @@
 
 namespace reflex::compiler {
 
+class CompileCache;
+
 enum class Backend : uint8_t { kJit, kInterp };
 
 struct Options {
@@ -25,6 +27,7 @@ struct Options {
   bool include_tests = false;            // keep *_test.rfx files and `test` blocks
   std::shared_ptr<SymbolTable> symbols;  // null: a new one
   int64_t now_ns = 0;                    // wall clock for warnings about ends; 0 = give none
+  std::shared_ptr<CompileCache> cache;   // compile_cache.h; null: nothing is kept
 };
 
 /// One file given in memory (tests, the LSP later) instead of on disk.
@@ -36,8 +39,12 @@ struct InMemoryFile {
 struct Compilation {
   source::SourceMap sources;
   diag::Sink sink;
-  std::vector<ast::Module> modules;               // every file that parsed
-  std::vector<std::string> module_packs;          // parallel: the name of the file's pack
+  std::vector<ast::Module> modules;          // every file that parsed
+  std::vector<std::string> module_packs;     // parallel: the name of the file's pack
+  std::vector<uint8_t> has_syntax_findings;  // parallel: the parser reported something
+  std::vector<InMemoryFile> data_files;      // that lists read, by path
+  /// Of packs for tests alone (test_packs.h), when tests are not kept: not among `modules`.
+  std::vector<ast::Module> left_out;
   std::shared_ptr<const abi::CompiledPack> pack;  // null when there are errors
   ir::Module ir;                                  // after the passes
   /// Tests of the packs in declaration order: (module index, decl index).

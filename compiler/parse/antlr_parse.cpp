@@ -11,6 +11,7 @@
 
 #include "compiler/parse/builder.h"
 #include "compiler/parse/parse.h"
+#include "compiler/parse/parse_file.h"
 #include "compiler/parse/syntax_error.h"
 #include "compiler/parse/tokens.h"
 
@@ -48,6 +49,8 @@ bool parse_declaration(Tokens& tokens, size_t start, Builder& builder, size_t& n
   return false;
 }
 
+}  // namespace
+
 void parse_file(Tokens& tokens, diag::Sink& sink, ast::Module& module) {
   Builder builder(tokens, sink, module);
   auto grammar = make_parser(tokens, PredictionMode::SLL);  // for the automaton of the grammar
@@ -69,8 +72,6 @@ void parse_file(Tokens& tokens, diag::Sink& sink, ast::Module& module) {
     }
   }
 }
-
-}  // namespace
 
 ast::Module parse(const source::SourceMap& map, source::FileId file, const Limits& limits,
                   diag::Sink& sink) {

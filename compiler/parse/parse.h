@@ -7,6 +7,8 @@
 // No exception leaves. Threads: safe to call from several threads with different sinks.
 #pragma once
 
+#include <string_view>
+
 #include "compiler/ast/ast.h"
 #include "compiler/diag/diagnostic.h"
 #include "compiler/source/source_map.h"
@@ -21,5 +23,11 @@ struct Limits {
 
 ast::Module parse(const source::SourceMap& map, source::FileId file, const Limits& limits,
                   diag::Sink& sink);
+
+/// The tree of a file from that of its older text, which had nothing to report: only declarations
+/// around the change are parsed. True: `module` is what parse() gives for the new text, which has
+/// nothing to report either. False: it cannot be done so, call parse(); `module` is as it was.
+bool reparse(const source::SourceMap& map, source::FileId file, std::string_view old_text,
+             const Limits& limits, ast::Module& module);
 
 }  // namespace reflex::parse

@@ -23,6 +23,17 @@ Tokens::Tokens(const source::SourceMap& map, source::FileId file)
   fill(text_);
 }
 
+Tokens::Tokens(const source::SourceMap& map, source::Span part)
+    : file_(part.file),
+      text_(map.text(part.file)),
+      base_(part.begin),
+      end_(part.end),
+      input_(std::string(text(part))),
+      lexer_(&input_),
+      stream_(&lexer_) {
+  fill(text(part));
+}
+
 Tokens::Tokens(const Tokens& outer, source::Span part)
     : file_(outer.file_),
       text_(outer.text_),

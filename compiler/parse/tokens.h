@@ -24,6 +24,8 @@ class Tokens {
  public:
   /// Throws what ANTLR throws; the text must be valid UTF-8.
   Tokens(const source::SourceMap& map, source::FileId file);
+  /// A part of a file.
+  Tokens(const source::SourceMap& map, source::Span part);
   /// A part of the text of another one, lexed anew (an expression inside a string).
   Tokens(const Tokens& outer, source::Span part);
 

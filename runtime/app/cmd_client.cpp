@@ -1,5 +1,6 @@
 // Commands that talk to a running daemon: reload, status, snapshot, shadow, promote.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -107,15 +108,29 @@ std::string shadow_text(const Json& json) {
                      json.value("set_sha256", std::string()).substr(0, 12), plan_text(json));
 }
 
+/// Keys of reflex.toml that the reload found changed.
+std::string config_text(const Json& json) {
+  std::string out;
+  const Json config = json.value("config", Json::object());
+  for (const auto& [list, what] : {std::pair{"applied", "in force now"},
+                                   {"needs_restart", "changed, in force after a restart"}}) {
+    const auto keys = config.value(list, std::vector<std::string>());
+    if (!keys.empty()) out += fmt::format("reflex.toml: {}: {}\n", what, fmt::join(keys, ", "));
+  }
+  return out;
+}
+
 std::string reload_text(const Json& json) {
   const std::string set = json.value("set_sha256", std::string()).substr(0, 12);
-  if (json.value("unchanged", false)) return fmt::format("unchanged: set {}\n", set);
+  if (json.value("unchanged", false)) {
+    return fmt::format("unchanged: set {}\n", set) + config_text(json);
+  }
   std::string out = fmt::format(
       "set {} is in force; compiled in {:.1f} ms, restored in {:.1f} ms, "
       "the stream paused {:.0f} us\n",
       set, json.value("compile_ms", 0.0), json.value("restore_ms", 0.0),
       json.value("pause_us", 0.0));
-  return out + plan_text(json);
+  return out + config_text(json) + plan_text(json);
 }
 
 std::string plain(const Json& json) { return json.dump(2) + "\n"; }

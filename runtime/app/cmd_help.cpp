@@ -8,6 +8,7 @@
 #include "compiler/driver/reference.h"
 #include "runtime/app/commands.h"
 #include "runtime/app/load_packs.h"
+#include "runtime/app/manual_page.h"
 #include "runtime/app/verdict_schema.h"
 
 namespace reflex::app {
@@ -53,8 +54,14 @@ Command add_help_id(CLI::App& app, const CommonFlags& common) {
   sub->add_option("id", *id, "like R105; none lists all");
   sub->add_option("--reference", *reference, "the generated file of grammar/, whole")
       ->check(CLI::IsMember({"diagnostics", "builtins"}));
-  return [sub, id, reference, &common]() -> int {
+  auto manual = std::make_shared<bool>(false);
+  sub->add_flag("--manual", *manual, "reflex(1), as roff");
+  return [sub, id, reference, manual, &app, &common]() -> int {
     if (!sub->parsed()) return -1;
+    if (*manual) {
+      fmt::print("{}", manual_page(app));
+      return kOk;
+    }
     if (reference->empty()) return help_id(*id, common);
     fmt::print("{}", *reference == "builtins" ? compiler::builtins_reference()
                                               : compiler::diagnostics_reference());

@@ -1,5 +1,6 @@
 // `reflex serve`: the daemon; `reflex config`: what it is told.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -11,10 +12,12 @@
 #include <thread>
 
 #include "runtime/app/commands.h"
+#include "runtime/app/config_check.h"
 #include "runtime/app/config_options.h"
 #include "runtime/app/load_packs.h"
 #include "runtime/app/serve_packs.h"
 #include "runtime/engine/engine_version.h"
+#include "runtime/serve/config_manual.h"
 #include "runtime/serve/daemon.h"
 #include "runtime/serve/http/http_server.h"
 #include "runtime/serve/sinks/sink.h"
@@ -88,8 +91,8 @@ void give_memory_back() {
 
 class Server {
  public:
-  Server(serve::Config config, const CommonFlags& common)
-      : config_(std::move(config)), common_(common) {}
+  Server(serve::Config config, ConfigFlags flags, const CommonFlags& common)
+      : config_(std::move(config)), flags_(std::move(flags)), common_(common) {}
 
   int run() {
     give_memory_back();
@@ -109,6 +112,7 @@ class Server {
     ::umask(0027);  // verdicts and names of nodes are nobody else's
     serve::DaemonOptions options;
     options.config = config_;
+    options.reread = [flags = flags_] { return load_config(flags); };
     options.compile = serve_packs(config_.main.text("packs.backend"));
     options.log = log;
     auto http = http_config(config_.main);
@@ -182,6 +186,7 @@ class Server {
   }
 
   serve::Config config_;
+  ConfigFlags flags_;
   const CommonFlags& common_;
   Signals signals_;  // before any thread is made
   serve::HttpConfig http_config_;
@@ -204,19 +209,50 @@ Command add_serve(CLI::App& app, const CommonFlags& common) {
       print_error(common, config.error().message);
       return static_cast<int>(kUsage);
     }
-    return Server(std::move(config).value(), common).run();
+    return Server(std::move(config).value(), *flags, common).run();
   };
 }
 
+namespace {
+
+/// The file alone, without flags and environment. 3: something is wrong, or it cannot be read.
+int check_file(const std::string& path, const CommonFlags& common) {
+  serve::ConfigRequest request;
+  request.file = path;
+  const auto config = serve::load_config(request);
+  if (!config.ok()) {
+    print_error(common, fmt::format("{} is not valid\n{}", path, config.error().message));
+    return kUsage;
+  }
+  const auto problems = check_config(config.value());
+  if (problems.empty()) {
+    print_note(common, fmt::format("{}: nothing is wrong", path));
+    return kOk;
+  }
+  print_error(common, fmt::format("{} is not valid\n{}", path, fmt::join(problems, "\n")));
+  return kUsage;
+}
+
+}  // namespace
+
 Command add_config(CLI::App& app, const CommonFlags& common) {
   auto flags = std::make_shared<ConfigFlags>();
+  auto checked = std::make_shared<std::string>("/etc/reflex/reflex.toml");
   auto* sub = app.add_subcommand("config", "the configuration of `serve`");
   sub->require_subcommand(1);
   auto* show = sub->add_subcommand("show", "every value in force and where it comes from");
   add_config_options(*show, *flags);
   auto* standard = sub->add_subcommand("default", "an example with every key and its default");
-  return [sub, show, standard, flags, &common] {
+  auto* check = sub->add_subcommand("check", "what is wrong with a file, before `serve` reads it");
+  check->add_option("file", *checked, "reflex.toml (default: /etc/reflex/reflex.toml)");
+  auto* manual = sub->add_subcommand("manual", "reflex.toml(5), as roff");
+  return [=, &common] {
     if (!sub->parsed()) return -1;
+    if (check->parsed()) return check_file(*checked, common);
+    if (manual->parsed()) {
+      fmt::print("{}", serve::config_manual());
+      return static_cast<int>(kOk);
+    }
     if (standard->parsed()) {
       fmt::print("{}", serve::example_config());
       return static_cast<int>(kOk);

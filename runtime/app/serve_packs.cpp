@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "compiler/driver/compile.h"
+#include "compiler/driver/compile_cache.h"
 #include "runtime/app/load_packs.h"
 
 namespace reflex::app {
@@ -21,6 +22,16 @@ std::vector<std::string> diagnostics_of(const compiler::Compilation& compilation
   return out;
 }
 
+/// What was compiled, and not what stands on the disk by now.
+std::vector<serve::SourceText> files_of(const compiler::Compilation& c) {
+  std::vector<serve::SourceText> files;
+  for (source::FileId file = 0; file < c.sources.file_count(); ++file) {
+    files.push_back({std::string(c.sources.path(file)), std::string(c.sources.text(file))});
+  }
+  for (const auto& data : c.data_files) files.push_back({data.path, data.text});
+  return files;
+}
+
 Result<serve::CompiledSet> compile(const std::vector<std::string>& packs,
                                    const std::vector<std::string>& profiles,
                                    const compiler::Options& options) {
@@ -32,20 +43,17 @@ Result<serve::CompiledSet> compile(const std::vector<std::string>& packs,
   const auto began = std::chrono::steady_clock::now();
   auto compiled = compiler::compile(paths, options);
   if (!compiled.ok()) return compiled.error();
-  const compiler::Compilation& c = *compiled.value();
+  compiler::Compilation& c = *compiled.value();
   serve::CompiledSet set;
   set.compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - began).count();
   set.diagnostics = diagnostics_of(c);
-  if (c.sink.has_errors() || !c.pack) return set;
-  set.pack = c.pack;
-  auto files = compiler::find_sources(paths);
-  if (!files.ok()) return files.error();
-  for (const auto& path : files.value()) {
-    auto text = compiler::read_source(path);
-    if (!text.ok()) return text.error();
-    set.files.push_back({path, std::move(text).value()});
+  if (!c.sink.has_errors() && c.pack) {
+    set.pack = c.pack;
+    set.files = files_of(c);
+    set.code_bytes = options.cache->code()->last().bytes;
   }
+  options.cache->keep(std::move(c));
   return set;
 }
 
@@ -54,6 +62,7 @@ Result<serve::CompiledSet> compile(const std::vector<std::string>& packs,
 serve::PackSource serve_packs(const std::string& backend) {
   compiler::Options options;
   options.backend = backend == "interp" ? compiler::Backend::kInterp : compiler::Backend::kJit;
+  options.cache = std::make_shared<compiler::CompileCache>();
   return
       [options](const std::vector<std::string>& packs, const std::vector<std::string>& profiles) {
         return compile(packs, profiles, options);

@@ -7,7 +7,7 @@
 
 namespace reflex::app {
 
-/// `backend`: jit or interp.
+/// `backend`: jit or interp. What it gives keeps what it compiled for its next call.
 serve::PackSource serve_packs(const std::string& backend);
 
 }  // namespace reflex::app

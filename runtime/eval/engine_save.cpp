@@ -6,8 +6,10 @@
 namespace reflex::eval {
 namespace {
 
-// Why 64: with some KiB of state a key, the states of a block fit in the second-level cache.
-constexpr size_t kBlock = 64;
+// Entities are visited in blocks whose states fit in the second-level cache, so that a plan that
+// few of them have is looked for in memory that is there. Why 512 KiB: half of a core's.
+constexpr size_t kBlockBytes = size_t{512} << 10;
+constexpr size_t kBlockMax = 64;
 
 void save_shape(const abi::StateShape& shape, StateWriter& out) {
   for (const std::string* text : {&shape.keys, &shape.form, &shape.shape, &shape.exact}) {
@@ -110,8 +112,11 @@ class Saver {
   void entities(size_t kind) {
     const EntityTable& table = engine_.program.tables()[kind];
     const std::vector<EntityIndex>& ages = ages_[kind];
-    for (size_t from = 0; from < ages.size(); from += kBlock) {
-      const size_t to = std::min(from + kBlock, ages.size());
+    const uint64_t key_bytes =
+        std::max<uint64_t>(1, engine_.shards.front()->bytes_per_key(table.config().kind));
+    const size_t block = std::clamp<size_t>(kBlockBytes / key_bytes, 1, kBlockMax);
+    for (size_t from = 0; from < ages.size(); from += block) {
+      const size_t to = std::min(from + block, ages.size());
       for (const abi::SignalId s : signals_of_[kind]) {
         const bool global = engine_.program.global_signal(s);
         for (size_t i = from; i < to; ++i) {

@@ -243,6 +243,7 @@ void SequenceStates::load_general(abi::SignalId signal, EntityIndex entity, Plan
   StateReader& in = plan.in;
   const abi::SequencePlan& sequence = core_.pack.signals[signal].sequence;
   State& state = state_of(signal, entity);
+  const Counted counted(partials_[signal], state.partials);
   const size_t partials = in.count();
   std::vector<std::pair<uint64_t, size_t>> waiting;  // rank, partial
   for (size_t i = 0; i < partials && !in.failed(); ++i) {

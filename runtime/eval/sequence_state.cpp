@@ -15,6 +15,7 @@ SequenceStates::SequenceStates(ShardCore& core, StateArena& arena, GuardStates& 
     : core_(core), arena_(arena), guards_(guards), deferred_(core) {
   plans_.resize(core.pack.signals.size());
   included_.resize(core.pack.signals.size());
+  partials_.resize(core.pack.signals.size());
 }
 
 SequenceStates::Form SequenceStates::choose(const abi::SignalPlan& signal) const {
@@ -239,6 +240,7 @@ void SequenceStates::on_step(abi::SignalId signal, uint16_t step, const EventVie
   const abi::SequencePlan& seq = plan.sequence;
   const abi::Record& record = *event.record;
   State& state = state_of(signal, entity);
+  const Counted counted(partials_[signal], state.partials);
   const bool deferred = plans_[signal].deferred;
   if (deferred) drop_overtaken(signal, state, entity);
   if (seq.steps[step].mode == StepMode::kAbsent) {
@@ -304,7 +306,9 @@ void SequenceStates::on_unless(abi::SignalId signal, uint16_t unless, const Even
     deferred_.keep(signal, unless, record, entity);
     return;
   }
-  std::erase_if(state_of(signal, entity).partials, [&](const Partial& p) {
+  State& state = state_of(signal, entity);
+  const Counted counted(partials_[signal], state.partials);
+  std::erase_if(state.partials, [&](const Partial& p) {
     if (p.matched <= u.after_step || p.matched > u.before_step) return false;
     if (u.after_step >= p.orders.size() || p.orders[u.after_step] >= record.order) return false;
     if (u.join == abi::kNone32) return true;
@@ -354,6 +358,7 @@ void SequenceStates::on_timer(const Timer& timer) {
     return;
   }
   State& state = state_of(signal, timer.entity);
+  const Counted counted(partials_[signal], state.partials);
   if (plan.deferred) drop_overtaken(signal, state, timer.entity);
   if (timer.tag == 0) {  // only to record near misses in time
     drop_expired(signal, state, timer.entity, timer.deadline_ns + 1);
@@ -388,7 +393,12 @@ void SequenceStates::reset_entity(abi::EntityKindId kind, EntityIndex entity, ui
   for (abi::SignalId s = 0; s < plans_.size(); ++s) {
     if (included_[s] == 0 || core_.pack.signals[s].entity_kind != kind) continue;
     const Plan& plan = plans_[s];
-    if (plan.form == Form::kGeneral) states_[plan.states].reset(entity);
+    if (plan.form == Form::kGeneral) {
+      if (const State* state = states_[plan.states].find(entity)) {
+        partials_[s] -= state->partials.size();
+      }
+      states_[plan.states].reset(entity);
+    }
     if (plan.deferred) deferred_.reset_entity(s, entity);
     if (plan.form == Form::kLatestPair || plan.form == Form::kAbsentPair) {
       refs_[plan.states].reset(entity);

@@ -94,6 +94,8 @@ class SequenceStates {
   /// Once after all load(): lanes take their timers in the order of time.
   void start_timers();
   [[nodiscard]] uint64_t bytes() const;
+  /// Partial matches that wait now; of the general form, the others keep one word a key.
+  [[nodiscard]] uint64_t partials(abi::SignalId signal) const { return partials_[signal]; }
   /// Of the states outside of the arena that a key of this kind can have.
   [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId kind) const;
 
@@ -125,6 +127,20 @@ class SequenceStates {
     std::vector<uint64_t> orders;  // [step]
     std::vector<abi::EventRef> refs;
     std::vector<abi::Value> captures;
+  };
+  /// Keeps the count of a signal's partial matches over a scope in which they change.
+  class Counted {
+   public:
+    Counted(uint64_t& total, const std::vector<Partial>& partials)
+        : total_(total), partials_(partials), before_(partials.size()) {}
+    ~Counted() { total_ += partials_.size() - before_; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+
+   private:
+    uint64_t& total_;
+    const std::vector<Partial>& partials_;
+    size_t before_;
   };
   struct Early {  // an event of a `then ~tol` step that came before its partner
     uint16_t step = 0;
@@ -180,8 +196,9 @@ class SequenceStates {
   GuardStates& guards_;
   DeferredUnless deferred_;
   bool refs_on_ = true;
-  std::vector<Plan> plans_;        // [SignalId]
-  std::vector<uint8_t> included_;  // [SignalId]
+  std::vector<Plan> plans_;         // [SignalId]
+  std::vector<uint8_t> included_;   // [SignalId]
+  std::vector<uint64_t> partials_;  // [SignalId]
   std::vector<PagedObjects<State>> states_;
   std::vector<PagedObjects<RefRing>> refs_;
   std::vector<Timer> loaded_;  // of absent pairs, until start_timers()

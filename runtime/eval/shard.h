@@ -63,6 +63,9 @@ class Shard {
   [[nodiscard]] ShardCore& core() { return core_; }
   [[nodiscard]] const ShardCore& core() const { return core_; }
   [[nodiscard]] uint64_t bytes() const;
+  [[nodiscard]] uint64_t partials(abi::SignalId signal) const {
+    return sequences_.partials(signal);
+  }
   /// What the states of one key of an entity kind take, but for what windows and partial matches
   /// hold while they are busy.
   [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId kind) const;

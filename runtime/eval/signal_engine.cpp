@@ -463,6 +463,20 @@ std::vector<uint64_t> SignalEngine::firings_by_signal() const {
   return total;
 }
 
+std::vector<uint64_t> SignalEngine::partials_by_signal() const {
+  std::vector<uint64_t> total(impl_->program_.pack().signals.size());
+  for (const auto& shard : impl_->shards_) {
+    for (abi::SignalId s = 0; s < total.size(); ++s) total[s] += shard->partials(s);
+  }
+  return total;
+}
+
+std::vector<uint64_t> SignalEngine::keys_by_kind() const {
+  std::vector<uint64_t> keys;
+  for (const auto& table : impl_->program_.tables()) keys.push_back(table.size());
+  return keys;
+}
+
 void SignalEngine::set_count_only(bool on) {
   for (auto& shard : impl_->shards_) shard->set_count_only(on);
 }

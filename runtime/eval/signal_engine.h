@@ -123,6 +123,10 @@ class SignalEngine {
   [[nodiscard]] const std::vector<NearMiss>& near_misses() const;
   /// Firings per signal so far, [SignalId] (benchmark oracle, metrics).
   [[nodiscard]] std::vector<uint64_t> firings_by_signal() const;
+  /// Partial matches that wait now, [SignalId]; of sequences that keep more than a time a key.
+  [[nodiscard]] std::vector<uint64_t> partials_by_signal() const;
+  /// Keys with state, [EntityKindId].
+  [[nodiscard]] std::vector<uint64_t> keys_by_kind() const;
   /// Count only: firings are counted per signal and entity but not materialised (benchmark).
   void set_count_only(bool on);
   /// Distinct entities that fired, [SignalId]; only in count-only mode.

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -85,7 +86,8 @@ reflex::Status Daemon::open() {
   limits.backlog_bytes_max = main.bytes("journal.backlog_max");
   limits.journal_bytes_max = main.bytes("journal.max");
   ingest_ = std::make_unique<Ingest>(*journal_, limits, [this] { return evaluated(); });
-  loader_ = std::make_unique<SetLoader>(options_.config, options_.compile);
+  config_ = std::make_shared<const Config>(options_.config);
+  loader_ = std::make_unique<SetLoader>(config_, options_.compile);
   replay_end_ = journal_->end();
   return ok_status();
 }
@@ -93,6 +95,7 @@ reflex::Status Daemon::open() {
 void Daemon::begin() {
   publisher_->start();
   auto loaded = loader_->load();
+  ::malloc_trim(0);  // see snapshot_loop()
   if (const auto* failure = std::get_if<LoadFailure>(&loaded)) {
     find("packs: " + failure->error);
     for (const auto& diagnostic : failure->diagnostics) say(diagnostic);
@@ -124,6 +127,11 @@ void Daemon::begin() {
   if (options_.config.main.flag("clock.ticks")) (void)ingest_->append(EntryType::kTick, "");
   ticks_ = std::thread([this] { tick_loop(); });
   snapshots_thread_ = std::thread([this] { snapshot_loop(); });
+}
+
+std::shared_ptr<const Config> Daemon::config() const {
+  const std::lock_guard lock(lanes_mutex_);
+  return config_;
 }
 
 std::shared_ptr<RunningSet> Daemon::live() const {
@@ -239,6 +247,7 @@ serve::Status Daemon::status() {
   if (running) {
     const auto view = running->runner->view();
     status.live = view->status;
+    status.live.jit_code_bytes = running->set.code_bytes;
     for (const SourceStatus& done : view->sources) {
       SourceStatus& row = sources[done.name];
       row.name = done.name;

@@ -31,6 +31,8 @@ namespace reflex::serve {
 
 struct DaemonOptions {
   Config config;
+  /// Reads the configuration anew, at each reload; null: it stays what it is.
+  std::function<Result<Config>()> reread;
   PackSource compile;
   std::function<void(const std::string&)> log;  // one line; from any thread
   std::shared_ptr<Disk> disk;                   // of the journal; null: the real one
@@ -70,7 +72,8 @@ class Daemon final : public DaemonPort {
   Ingest& ingest() { return *ingest_; }
   Store& store() { return *store_; }
   Publisher& publisher() { return *publisher_; }
-  [[nodiscard]] const Config& config() const { return options_.config; }
+  /// As of the start, with the live keys (config_change.h) of the last good reload.
+  [[nodiscard]] std::shared_ptr<const Config> config() const;
   /// Waits until everything accepted so far is evaluated and in the store (tests).
   bool settle(std::chrono::milliseconds timeout);
   /// Sinks report here.
@@ -99,7 +102,10 @@ class Daemon final : public DaemonPort {
   [[nodiscard]] uint64_t evaluated() const;
 
   ReloadAnswer reload_locked();
-  ReloadAnswer refused(const LoadFailure& failure) const;
+  /// What the file says now goes into `wanted`; false: it cannot be read, `answer` says why.
+  bool reread_config(std::shared_ptr<const Config>& wanted, ReloadAnswer& answer) const;
+  void load_and_swap(ReloadAnswer& answer);
+  void refuse(const LoadFailure& failure, ReloadAnswer& answer) const;
   /// A set with the state of the live one, not started; null: `answer` says why.
   std::shared_ptr<RunningSet> candidate(LoadedSet set, LaneOutput::Mode mode, ReloadAnswer& answer);
   bool swap_in(const std::shared_ptr<RunningSet>& next, ReloadAnswer& answer);
@@ -125,6 +131,7 @@ class Daemon final : public DaemonPort {
   std::mutex reload_mutex_;
   std::mutex snapshot_mutex_;
   mutable std::mutex lanes_mutex_;  // of what follows, up to the blank line
+  std::shared_ptr<const Config> config_;
   std::shared_ptr<RunningSet> live_;
   std::shared_ptr<RunningSet> shadow_;
   std::string started_;

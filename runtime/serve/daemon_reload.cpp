@@ -1,14 +1,17 @@
 // Reload, shadow, promote: see daemon.h and language.md B6.
 //
 // How a set takes the place of another: the state of the live lane at some position P goes into a
-// candidate, which reads the journal from P on its own thread, muted. When it is close, both are
-// held at the same position; the candidate becomes the live one and goes on from there. An event
-// is before that position, and the old set's, or behind it, and the new set's.
+// candidate, which reads the journal from P on its own thread, muted. When it has caught up it
+// stands still, the live one comes to where it stands, and the candidate becomes the live one and
+// goes on from there. An event is before that position, and the old set's, or behind it, and the
+// new set's.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <thread>
 
+#include "runtime/serve/config_change.h"
 #include "runtime/serve/daemon.h"
 #include "runtime/serve/wall_clock.h"
 
@@ -20,10 +23,35 @@ double ms_since(std::chrono::steady_clock::time_point began) {
       .count();
 }
 
-// Why: half a millisecond of events, so that the last catch-up is shorter than a pause may be.
-constexpr uint64_t kCloseBytes = 128u << 10;
-// Why: a candidate that is slower than the stream never gets close; then the stream waits for it.
+// Why: a candidate that is as slow as the stream never catches up. After kFreeCatchUp the stream
+// stops for moments shorter than a pause may be (5 ms); after kCatchUpMax until it is there.
+constexpr auto kFreeCatchUp = std::chrono::seconds(5);
+constexpr auto kBriefStop = std::chrono::milliseconds(3);
 constexpr auto kCatchUpMax = std::chrono::seconds(60);
+
+double us_between(std::chrono::steady_clock::time_point from,
+                  std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double, std::micro>(to - from).count();
+}
+
+/// Holds both at one position; false when one of them stops. `longest_us`: of the stops before.
+bool bring_together(LaneRunner& old, LaneRunner& next, double& longest_us) {
+  const auto began = std::chrono::steady_clock::now();
+  for (;;) {
+    if (meet_ahead(old, next)) return true;
+    if (old.is_stopping() || next.is_stopping()) return false;
+    const auto waited = std::chrono::steady_clock::now() - began;
+    if (waited > kCatchUpMax) return meet(old, next);
+    if (waited > kFreeCatchUp) {
+      old.hold();
+      const auto since = old.held_since();
+      std::this_thread::sleep_for(kBriefStop);
+      old.release();
+      longest_us = std::max(longest_us, us_between(since, std::chrono::steady_clock::now()));
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+  }
+}
 
 std::vector<StateFate> plan_of(const LoadReport& report) {
   std::vector<StateFate> plan;
@@ -34,14 +62,12 @@ std::vector<StateFate> plan_of(const LoadReport& report) {
 
 }  // namespace
 
-ReloadAnswer Daemon::refused(const LoadFailure& failure) const {
-  ReloadAnswer answer;
+void Daemon::refuse(const LoadFailure& failure, ReloadAnswer& answer) const {
   answer.outcome = failure.diagnostics.empty() ? ReloadAnswer::Outcome::kFailed
                                                : ReloadAnswer::Outcome::kInvalid;
   answer.diagnostics = failure.diagnostics;
   answer.error = failure.error;
   if (const auto running = live()) answer.set_sha256 = running->set.pack->set_sha256;
-  return answer;
 }
 
 void Daemon::note_reload(const ReloadAnswer& answer) {
@@ -66,7 +92,15 @@ void Daemon::note_reload(const ReloadAnswer& answer) {
         answer.set_sha256.substr(0, 12), answer.compile_ms, answer.restore_ms, answer.pause_us));
     const std::lock_guard lock(loop_mutex_);
     snapshot_wanted_ = true;
-  } else if (!good) {
+  }
+  if (!answer.config_applied.empty()) {
+    say(fmt::format("reload: in force now: {}", fmt::join(answer.config_applied, ", ")));
+  }
+  if (!answer.config_needs_restart.empty()) {
+    say(fmt::format("reload: changed, in force after a restart: {}",
+                    fmt::join(answer.config_needs_restart, ", ")));
+  }
+  if (!good) {
     say("reload: " + answer.error + "; the set in force stays");
     for (const auto& diagnostic : answer.diagnostics) say(diagnostic);
   }
@@ -85,11 +119,45 @@ ReloadAnswer Daemon::reload() {
   return answer;
 }
 
+bool Daemon::reread_config(std::shared_ptr<const Config>& wanted, ReloadAnswer& answer) const {
+  if (!options_.reread) return true;
+  auto read = options_.reread();
+  if (!read.ok()) {
+    answer.error = read.error().message;
+    return false;
+  }
+  for (const auto& key : changed_keys(options_.config, read.value())) {
+    if (!is_live_key(key)) answer.config_needs_restart.push_back(key);
+  }
+  auto next = std::make_shared<const Config>(with_live_keys(*wanted, read.value()));
+  answer.config_applied = changed_keys(*wanted, *next);
+  wanted = std::move(next);
+  return true;
+}
+
 ReloadAnswer Daemon::reload_locked() {
-  auto loaded = loader_->load();
-  if (const auto* failure = std::get_if<LoadFailure>(&loaded)) return refused(*failure);
-  LoadedSet& set = std::get<LoadedSet>(loaded);
+  using Outcome = ReloadAnswer::Outcome;
   ReloadAnswer answer;
+  if (const auto running = live()) answer.set_sha256 = running->set.pack->set_sha256;
+  const auto before = config();
+  auto wanted = before;
+  if (!reread_config(wanted, answer)) return answer;
+  loader_->use(wanted);
+  load_and_swap(answer);
+  if (answer.outcome == Outcome::kSwapped || answer.outcome == Outcome::kUnchanged) {
+    const std::lock_guard lock(lanes_mutex_);
+    config_ = wanted;
+  } else {  // never a part of it
+    loader_->use(before);
+    answer.config_applied.clear();
+  }
+  return answer;
+}
+
+void Daemon::load_and_swap(ReloadAnswer& answer) {
+  auto loaded = loader_->load();
+  if (const auto* failure = std::get_if<LoadFailure>(&loaded)) return refuse(*failure, answer);
+  LoadedSet& set = std::get<LoadedSet>(loaded);
   answer.compile_ms = set.compile_ms;
   answer.diagnostics = set.diagnostics;
   const auto running = live();
@@ -97,22 +165,21 @@ ReloadAnswer Daemon::reload_locked() {
     const auto status = begin_with(std::move(set), &answer);
     answer.outcome = status.ok() ? ReloadAnswer::Outcome::kSwapped : ReloadAnswer::Outcome::kFailed;
     if (!status.ok()) answer.error = status.error().message;
-    return answer;
+    return;
   }
   if (set.identity == running->set.identity) {
     answer.outcome = ReloadAnswer::Outcome::kUnchanged;
     answer.set_sha256 = set.pack->set_sha256;
-    return answer;
+    return;
   }
   // No snapshot meanwhile: it could trim what the candidate has yet to read.
   const std::lock_guard still(snapshot_mutex_);
   const auto next = candidate(std::move(set), LaneOutput::Mode::kCandidate, answer);
-  if (!next) return answer;
+  if (!next) return;
   if (swap_in(next, answer)) {
     if (auto kept = loader_->keep_copy(next->set); !kept.ok()) say(kept.error().message);
     next->set.files.clear();
   }
-  return answer;
 }
 
 std::shared_ptr<RunningSet> Daemon::candidate(LoadedSet set, LaneOutput::Mode mode,
@@ -126,6 +193,8 @@ std::shared_ptr<RunningSet> Daemon::candidate(LoadedSet set, LaneOutput::Mode mo
     answer.error = state.error().message;
     return nullptr;
   }
+  answer.pause_us = state.value().pause_us;
+  answer.state_bytes = state.value().bytes.size();
   auto made = make_running(parts(), std::move(set), mode, state.value().bytes, 0);
   if (!made.ok()) {
     answer.error = made.error().message;
@@ -140,24 +209,20 @@ std::shared_ptr<RunningSet> Daemon::candidate(LoadedSet set, LaneOutput::Mode mo
 bool Daemon::swap_in(const std::shared_ptr<RunningSet>& next, ReloadAnswer& answer) {
   const auto running = live();
   LaneRunner& old = *running->runner;
-  const auto until = Clock::now() + kCatchUpMax;
-  while (next->runner->position() + kCloseBytes < old.position() && Clock::now() < until) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  const auto began = Clock::now();
-  if (!meet(old, *next->runner)) {
+  if (!bring_together(old, *next->runner, answer.pause_us)) {
     old.release();
     answer.outcome = ReloadAnswer::Outcome::kFailed;
     answer.error = "the daemon is shutting down";
     return false;
   }
+  const auto since = old.held_since();
   {
     const std::lock_guard lock(lanes_mutex_);
     live_ = next;
   }
   next->output->go_live();
   next->runner->release();
-  answer.pause_us = std::chrono::duration<double, std::micro>(Clock::now() - began).count();
+  answer.pause_us = std::max(answer.pause_us, us_between(since, Clock::now()));
   answer.outcome = ReloadAnswer::Outcome::kSwapped;
   answer.set_sha256 = next->set.pack->set_sha256;
   old.stop();
@@ -167,9 +232,12 @@ bool Daemon::swap_in(const std::shared_ptr<RunningSet>& next, ReloadAnswer& answ
 ReloadAnswer Daemon::start_shadow(const std::vector<std::string>& paths) {
   const std::lock_guard one(reload_mutex_);
   auto loaded = loader_->load_paths(paths);
-  if (const auto* failure = std::get_if<LoadFailure>(&loaded)) return refused(*failure);
-  LoadedSet& set = std::get<LoadedSet>(loaded);
   ReloadAnswer answer;
+  if (const auto* failure = std::get_if<LoadFailure>(&loaded)) {
+    refuse(*failure, answer);
+    return answer;
+  }
+  LoadedSet& set = std::get<LoadedSet>(loaded);
   answer.compile_ms = set.compile_ms;
   answer.diagnostics = set.diagnostics;
   if (!live()) {

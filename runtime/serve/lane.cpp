@@ -1,6 +1,9 @@
 // Entries -> decoders -> order -> engine -> rules; see lane.h. State: lane_state.cpp.
 #include "runtime/serve/lane.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -267,6 +270,17 @@ void Lane::fill_metrics(LaneStatus& status) const {
   const eval::Counters counters = engine_->counters();
   status.evictions_by_reason.push_back({"keys", "", counters.evictions});
   status.evictions_by_reason.push_back({"state", "", counters.state_evictions});
+  const std::vector<uint64_t> partials = engine_->signals().partials_by_signal();
+  for (size_t s = 0; s < partials.size(); ++s) {
+    if (partials[s] > 0)
+      status.partials_by_signal.push_back({pack_->signals[s].name, "", partials[s]});
+  }
+  const std::vector<uint64_t> keys = engine_->signals().keys_by_kind();
+  for (size_t kind = 0; kind < keys.size(); ++kind) {
+    if (keys[kind] == 0) continue;
+    const auto name = fmt::format("{}", fmt::join(pack_->entity_kinds[kind].keys, "+"));
+    status.keys_by_entity.push_back({name, "", keys[kind]});
+  }
   status.ambiguous_nodes = engine_->topology().ambiguous_nodes().size();
 }
 

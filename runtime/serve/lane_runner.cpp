@@ -2,6 +2,8 @@
 #include "runtime/serve/lane_runner.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <utility>
 
 namespace reflex::serve {
@@ -11,6 +13,9 @@ namespace {
 constexpr uint64_t kStepBytes = 1u << 20;
 constexpr int64_t kIdleMs = 1000;
 constexpr auto kPublishEvery = std::chrono::milliseconds(250);
+// Why: from a few events to a step of kStepBytes on a busy machine.
+constexpr std::array<double, 8> kStepSeconds{
+    0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, std::numeric_limits<double>::infinity()};
 
 }  // namespace
 
@@ -46,6 +51,7 @@ void LaneRunner::work() {
     const uint64_t at = position();
     const bool stay = hold_ == Hold::kHere || (hold_ == Hold::kAt && at >= hold_position_);
     if (stay) {
+      if (!held_) held_since_ = std::chrono::steady_clock::now();
       held_ = true;
       changed_.notify_all();
       const uint64_t change = hold_changes_;
@@ -101,17 +107,29 @@ bool LaneRunner::step(uint64_t limit) {
     }
     return false;
   }
+  const auto began = std::chrono::steady_clock::now();
   lane_->step();
+  count_step(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   position_.store(lane_->position(), std::memory_order_release);
   publish(false);
   return true;
+}
+
+void LaneRunner::count_step(double seconds) {
+  step_seconds_ += seconds;
+  for (size_t i = 0; i < kStepSeconds.size(); ++i)
+    steps_by_seconds_[i] += seconds <= kStepSeconds[i];
 }
 
 void LaneRunner::publish(bool now) {
   const auto time = std::chrono::steady_clock::now();
   if (!now && time - published_ < kPublishEvery) return;
   published_ = time;
-  auto view = std::make_shared<const LaneView>(LaneView{lane_->status(), lane_->sources()});
+  auto view = std::make_shared<LaneView>(LaneView{lane_->status(), lane_->sources()});
+  for (size_t i = 0; i < kStepSeconds.size(); ++i) {
+    view->status.evaluation_seconds.emplace_back(kStepSeconds[i], steps_by_seconds_[i]);
+  }
+  view->status.evaluation_seconds_sum = step_seconds_;
   const std::lock_guard lock(mutex_);
   view_ = std::move(view);
 }
@@ -174,6 +192,16 @@ void LaneRunner::release() {
     held_ = false;
   }
   changed_.notify_all();
+}
+
+std::chrono::steady_clock::time_point LaneRunner::held_since() const {
+  const std::lock_guard lock(mutex_);
+  return held_since_;
+}
+
+bool LaneRunner::is_stopping() const {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
 }
 
 std::shared_ptr<const LaneView> LaneRunner::view() const {

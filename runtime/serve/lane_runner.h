@@ -49,6 +49,10 @@ class LaneRunner {
   /// Goes on to exactly `position` and stays there. False when it cannot get there (stopping).
   bool hold_at(uint64_t position);
   void release();
+  /// Since when it is held; only while it is.
+  [[nodiscard]] std::chrono::steady_clock::time_point held_since() const;
+
+  [[nodiscard]] bool is_stopping() const;
 
   [[nodiscard]] uint64_t position() const { return position_.load(std::memory_order_acquire); }
   /// Only while held or before start().
@@ -59,6 +63,7 @@ class LaneRunner {
   [[nodiscard]] std::string error() const;
 
  private:
+  static constexpr size_t kStepSecondsCount = 8;  // buckets of the time that a step takes
   struct Task {
     std::function<void(Lane&)> run;
     bool taken = false;
@@ -70,6 +75,7 @@ class LaneRunner {
   void do_tasks(std::unique_lock<std::mutex>& lock);
   bool step(uint64_t limit);
   void publish(bool now);
+  void count_step(double seconds);
 
   Journal& journal_;
   std::unique_ptr<Lane> lane_;
@@ -77,6 +83,8 @@ class LaneRunner {
   std::atomic<uint64_t> position_;
   int64_t step_wall_ns_ = 0;
   std::chrono::steady_clock::time_point published_{};
+  std::vector<uint64_t> steps_by_seconds_ = std::vector<uint64_t>(kStepSecondsCount);
+  double step_seconds_ = 0;  // in sum
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -85,6 +93,7 @@ class LaneRunner {
   uint64_t hold_changes_ = 0;
   uint64_t hold_position_ = 0;
   bool held_ = false;
+  std::chrono::steady_clock::time_point held_since_{};
   bool stopping_ = false;
   std::shared_ptr<const LaneView> view_;
   std::string error_;

@@ -207,13 +207,29 @@ void sources(Page& page, const Status& s) {
   }
 }
 
+/// Cumulative counts by upper bound, the last one infinite, and the sum.
+void histogram(Page& page, const std::vector<std::pair<double, uint64_t>>& counts, double sum) {
+  for (const auto& [bound, count] : counts) {
+    page.sample(count, {{"le", number(bound)}}, "_bucket");
+  }
+  page.sample(sum, {}, "_sum");
+  page.sample(counts.back().second, {}, "_count");
+}
+
 void evaluation(Page& page, const LaneStatus& lane) {
+  if (!lane.evaluation_seconds.empty()) {
+    page.family("reflex_evaluation_seconds", "histogram",
+                "Time that the rules took for one step of the stream (up to 1 MiB of input).");
+    histogram(page, lane.evaluation_seconds, lane.evaluation_seconds_sum);
+  }
   counted(page, "reflex_evaluations_total", "signal", "Evaluations of conditions.",
           by_first(lane.evaluations_by_signal));
   counted(page, "reflex_signal_firings_total", "signal", "Firings of signals.",
           lane.firings_by_signal);
   counted_two(page, "reflex_signal_suppressed_total", "signal", "by",
               "Evidence that counted for nothing.", lane.suppressed_by_signal);
+  counted(page, "reflex_partial_matches", "signal", "Partial matches of sequences that wait now.",
+          by_first(lane.partials_by_signal), "gauge");
   page.one("reflex_partial_matches_dropped_total", "counter",
            "Partial matches beyond `limits { partials }`.", lane.partials_dropped);
   if (!lane.evictions_by_reason.empty()) {

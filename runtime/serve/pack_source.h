@@ -20,8 +20,9 @@ struct SourceText {
 struct CompiledSet {
   std::shared_ptr<const abi::CompiledPack> pack;  // null: there are errors
   std::vector<std::string> diagnostics;           // JSON objects, as `reflex check --format json`
-  std::vector<SourceText> files;                  // all that was read
+  std::vector<SourceText> files;                  // all that was compiled, and data of lists
   double compile_ms = 0;
+  uint64_t code_bytes = 0;  // machine code and its constants; 0: interpreted
 };
 
 /// Packs and profiles at `paths`; profiles empty: those near the packs. Called from any thread, one

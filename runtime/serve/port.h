@@ -66,8 +66,11 @@ struct ReloadAnswer {
   std::vector<StateFate> plan;
   double compile_ms = 0;
   double restore_ms = 0;
-  double pause_us = 0;  // how long no event was evaluated
-  std::string error;    // of kFailed, kBusy
+  double pause_us = 0;       // the longest time in which no event was evaluated
+  uint64_t state_bytes = 0;  // that the new set took over
+  // Keys of reflex.toml that are not what they were: in force now, and only after a restart.
+  std::vector<std::string> config_applied, config_needs_restart;
+  std::string error;  // of kFailed, kBusy
 };
 
 struct SourceStatus {
@@ -100,16 +103,20 @@ struct LaneStatus {
   uint64_t keys = 0, state_bytes = 0, evictions = 0, partials_dropped = 0;
   // For /metrics; what is left empty has no line there.
   std::vector<CountOf> events_by_source_kind, late_by_source, evaluations_by_signal,
-      suppressed_by_signal, keys_by_entity, evictions_by_reason, regime_changes_by_class;
+      suppressed_by_signal, keys_by_entity, evictions_by_reason, regime_changes_by_class,
+      partials_by_signal;
   uint64_t ambiguous_nodes = 0, jit_code_bytes = 0;
+  // Time that the rules took for one step of the stream: cumulative counts by upper bound, seconds.
+  std::vector<std::pair<double, uint64_t>> evaluation_seconds;
+  double evaluation_seconds_sum = 0;
 };
 
 struct SinkStatus {
   std::string name;
-  uint64_t queued = 0;     // lines that are not delivered yet
+  uint64_t queued = 0;                 // lines that are not delivered yet
   uint64_t delivered = 0, failed = 0;  // lines, attempts
-  uint64_t dropped = 0;    // lines that retention took before the sink had them
-  std::string last_error;  // "" when the last attempt was good
+  uint64_t dropped = 0;                // lines that retention took before the sink had them
+  std::string last_error;              // "" when the last attempt was good
 };
 
 struct Status {

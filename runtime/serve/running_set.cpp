@@ -47,6 +47,16 @@ Result<std::shared_ptr<RunningSet>> make_running(const RunningParts& parts, Load
   return running;
 }
 
+bool meet_ahead(LaneRunner& old, LaneRunner& next) {
+  if (next.position() < old.position()) return false;
+  const uint64_t at = next.hold();
+  // Two steps at once may have carried `old` beyond; then it is held there and let go.
+  if (at >= old.position() && old.hold_at(at)) return true;
+  old.release();
+  next.release();
+  return false;
+}
+
 bool meet(LaneRunner& a, LaneRunner& b) {
   const uint64_t at_a = a.hold();
   const uint64_t at_b = b.hold();

@@ -49,14 +49,14 @@ reflex::Status only_files(const std::vector<std::string>& paths) {
 }  // namespace
 
 std::string SetLoader::folder(const char* name) const {
-  return config_.main.text("state_dir") + "/" + name;
+  return config_->main.text("state_dir") + "/" + name;
 }
 
 Result<SetLoader::Named> SetLoader::named() const {
   Named named;
-  const std::string& manifest = config_.main.text("packs.manifest");
-  named.packs = config_.main.texts("packs.paths");
-  named.profiles = config_.main.texts("packs.profiles");
+  const std::string& manifest = config_->main.text("packs.manifest");
+  named.packs = config_->main.texts("packs.paths");
+  named.profiles = config_->main.texts("packs.profiles");
   if (manifest.empty()) {
     if (named.packs.empty()) return Error{"no packs are named: set packs.paths or packs.manifest"};
     return named;
@@ -86,25 +86,26 @@ std::variant<LoadedSet, LoadFailure> SetLoader::compile(const std::vector<std::s
   set.files = std::move(all.files);
   set.diagnostics = std::move(all.diagnostics);
   set.compile_ms = all.compile_ms;
+  set.code_bytes = all.code_bytes;
   if (auto status = complete(set); !status.ok()) return LoadFailure{{}, status.error().message};
   return set;
 }
 
 reflex::Status SetLoader::complete(LoadedSet& set) const {
   set.identity = set.pack->set_sha256;
-  set.lane.inventories = config_.main.texts("packs.inventories");
+  set.lane.inventories = config_->main.texts("packs.inventories");
   std::vector<std::string> others = set.lane.inventories;
-  for (const char* key : {"packs.model", "packs.history"}) others.push_back(config_.main.text(key));
+  for (const char* key : {"packs.model", "packs.history"}) others.push_back(config_->main.text(key));
   if (auto status = only_files(others); !status.ok()) return status;
   set.lane.engine.threads =
-      static_cast<unsigned>(std::max<int64_t>(1, config_.main.number("threads")));
-  if (const auto& model = config_.main.text("packs.model"); !model.empty()) {
+      static_cast<unsigned>(std::max<int64_t>(1, config_->main.number("threads")));
+  if (const auto& model = config_->main.text("packs.model"); !model.empty()) {
     auto loaded = learn::load_model(model, *set.pack);
     if (!loaded.ok()) return loaded.error();
     set.lane.engine.model = std::make_shared<const abi::Model>(std::move(loaded).value());
     set.identity += "|" + mark_of(model);
   }
-  if (const auto& history = config_.main.text("packs.history"); !history.empty()) {
+  if (const auto& history = config_->main.text("packs.history"); !history.empty()) {
     auto file = learn::read_labels(history);
     if (!file.ok()) return file.error();
     auto known = std::make_shared<std::vector<engine::KnownIncident>>();
@@ -116,7 +117,7 @@ reflex::Status SetLoader::complete(LoadedSet& set) const {
     set.identity += "|" + mark_of(history);
   }
   for (const auto& path : set.lane.inventories) set.identity += "|" + mark_of(path);
-  for (const auto& source : config_.sources) {
+  for (const auto& source : config_->sources) {
     const auto zone = parse_rfc3339("1970-01-02T00:00:00" + source.text("tz"));
     if (!zone)
       return Error{fmt::format("tz of a source: '{}' is not like +01:00", source.text("tz"))};
@@ -148,7 +149,7 @@ std::variant<LoadedSet, LoadFailure> SetLoader::load() {
 }
 
 std::variant<LoadedSet, LoadFailure> SetLoader::load_paths(const std::vector<std::string>& paths) {
-  return compile(paths, config_.main.texts("packs.profiles"));
+  return compile(paths, config_->main.texts("packs.profiles"));
 }
 
 std::variant<LoadedSet, LoadFailure> SetLoader::load_copy() {
@@ -190,9 +191,9 @@ reflex::Status SetLoader::keep_promoted(const LoadedSet& set) {
   return ok_status();
 }
 
-int64_t SetLoader::manifest_changed_ns() const {
-  const std::string& manifest = config_.main.text("packs.manifest");
-  struct stat info {};
+int64_t manifest_changed_ns(const Config& config) {
+  const std::string& manifest = config.main.text("packs.manifest");
+  struct stat info{};
   if (manifest.empty() || ::stat(manifest.c_str(), &info) != 0) return 0;
   return info.st_mtim.tv_sec * kNsPerSecond + info.st_mtim.tv_nsec;
 }

@@ -6,6 +6,7 @@
 // Threads: one call at a time.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -24,6 +25,7 @@ struct LoadedSet {
   std::vector<SourceText> files;
   std::vector<std::string> diagnostics;
   double compile_ms = 0;
+  uint64_t code_bytes = 0;  // of machine code
 };
 
 /// Why there is no set.
@@ -34,8 +36,11 @@ struct LoadFailure {
 
 class SetLoader {
  public:
-  SetLoader(const Config& config, PackSource source)
-      : config_(config), source_(std::move(source)) {}
+  SetLoader(std::shared_ptr<const Config> config, PackSource source)
+      : config_(std::move(config)), source_(std::move(source)) {}
+
+  /// From the next load() on.
+  void use(std::shared_ptr<const Config> config) { config_ = std::move(config); }
 
   /// The set that should be live.
   std::variant<LoadedSet, LoadFailure> load();
@@ -48,8 +53,6 @@ class SetLoader {
   reflex::Status keep_copy(const LoadedSet& set);
   /// `set`, which was compiled from its copy, stays in place of the configured packs.
   reflex::Status keep_promoted(const LoadedSet& set);
-  /// When the manifest was changed last; 0: there is none.
-  [[nodiscard]] int64_t manifest_changed_ns() const;
 
  private:
   struct Named {
@@ -63,10 +66,13 @@ class SetLoader {
   reflex::Status write_copy(const LoadedSet& set, const std::string& folder) const;
   [[nodiscard]] std::string folder(const char* name) const;
 
-  const Config& config_;
+  std::shared_ptr<const Config> config_;
   PackSource source_;
   std::string configured_;  // identity of the configured set, as of the last load()
 };
+
+/// When the manifest was changed last; 0: there is none. Threads: any.
+int64_t manifest_changed_ns(const Config& config);
 
 /// packs.toml. Errors: with the place.
 Result<std::vector<std::vector<std::string>>> read_manifest(const std::string& path,

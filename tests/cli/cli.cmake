@@ -25,6 +25,15 @@ if(TARGET reflex)
     $<TARGET_FILE:reflex> ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(flood_test PROPERTIES LABELS cli TIMEOUT 300)
 
+  # Webhooks that fail, a real Alertmanager where there is one, journald; what the package ships.
+  add_test(NAME outside_test COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tests/serve/outside_test.py
+    $<TARGET_FILE:reflex>)
+  set_tests_properties(outside_test PROPERTIES LABELS serve TIMEOUT 300)
+  add_test(NAME packaging_test COMMAND python3
+    ${CMAKE_CURRENT_SOURCE_DIR}/tests/serve/packaging_test.py ${CMAKE_CURRENT_BINARY_DIR}
+    ${CMAKE_CURRENT_SOURCE_DIR})
+  set_tests_properties(packaging_test PROPERTIES LABELS serve TIMEOUT 300)
+
   # kill -9 of a live daemon; the long form is ./dev soak.
   add_test(NAME crash_test COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tests/serve/crash_test.py
     $<TARGET_FILE:reflex> --kills 12 --bodies 300)

@@ -701,6 +701,42 @@ if cmp -s out "$root/grammar/BUILTINS.md"; then pass; else
   fail "help --reference builtins" "is not grammar/BUILTINS.md"
 fi
 
+# ---- the configuration of the daemon
+
+cat >good.toml <<TOML
+[packs]
+paths = ["mini"]
+[[sinks]]
+type = "file"
+path = "verdicts.ndjson"
+TOML
+expect "a configuration without mistakes" 0 'nothing is wrong' "$reflex" config check good.toml
+cat >bad.toml <<TOML
+threads = "many"
+[packs]
+path = ["mini"]
+TOML
+expect "a value of the wrong form" 3 "bad.toml:1: 'threads' wants a whole number" "$reflex" config check bad.toml
+expect "an unknown key" 3 "bad.toml:3: .* did you mean 'packs.paths'" "$reflex" config check bad.toml
+cat >wrong.toml <<TOML
+[packs]
+paths = ["nowhere"]
+[http]
+listen = "0.0.0.0:7480"
+[[sources]]
+type = "tale"
+[[sinks]]
+type = "webhook"
+TOML
+for pattern in 'wrong.toml:2: packs.paths names .*/nowhere, which is not there; name a' \
+  'wrong.toml:4: 0.0.0.0 is not loopback .*; set http.tokens' \
+  "wrong.toml:6: there is no source type 'tale'" 'wrong.toml:8: a webhook sink needs a url'; do
+  expect "what a start would refuse: $pattern" 3 "$pattern" "$reflex" config check wrong.toml
+done
+expect "a configuration that is not there" 3 'nowhere.toml' "$reflex" config check nowhere.toml
+expect "the manual page of the configuration" 0 '^\.TH REFLEX.TOML 5' "$reflex" config manual
+expect "the manual page" 0 'SS "reflex config check"' "$reflex" help --manual
+
 # ---- the real packs
 
 if [[ -d $root/rules/std ]]; then

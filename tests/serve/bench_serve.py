@@ -5,7 +5,7 @@
              open loop at RATE with the full lateness of events in order (2 minutes)
   incidents  open loop at RATE with 1,024 incidents open at once: latency of first and final verdicts
              from when they could be made to their arrival on the stream (3 minutes)
-  reload     one rule changed among 1,000, under load: compile, restore, pause
+  reload     one rule changed among 1,000, 20 times under load: all, compile, restore, pause
   snapshot   100,000 keys of state under a stream: time of a snapshot, pause of the rules
 Each prints one line a figure. REFLEX_BENCH_SECONDS, REFLEX_BENCH_RATE change the load.
 """
@@ -30,7 +30,10 @@ def thousand_rules(changed):
     return head + rules
 
 
-def bench_reload(binary, source, folder):
+def bench_reload(binary, source, folder, reloads=20, nodes=1000, events_per_second=5000):
+    """State first (each node 20 events: 20,000 pairs of node and rule), then a steady stream, and a
+    changed rule again and again. REFLEX_BENCH_RELOAD_NODES: more state; restoring is linear in it."""
+    nodes = int(os.environ.get("REFLEX_BENCH_RELOAD_NODES", nodes))
     os.makedirs(folder, exist_ok=True)
     pack = os.path.join(folder, "many.rfx")
 
@@ -42,40 +45,62 @@ def bench_reload(binary, source, folder):
     daemon = Daemon(binary, folder, [pack], backend="jit")
     daemon.start(120)
     stop = threading.Event()
+    now = [int(time.time()) - 60]
+
+    def body(n, count):
+        return b"".join(
+            b'{"ts":%d%03d,"kind":"m.sample","node":"n%d","value":1,"code":%d,"source":"mon"}\n'
+            % (now[0], i * 1000 // count, (n * 7 + i) % nodes, (n + i) % 1000) for i in range(count))
+
+    sender = Sender(daemon.port)
+    for n in range(20):
+        sender.post(body(n * 50, nodes))
+        now[0] += 1
+    caught_up(daemon)
 
     def load():
-        sender = Sender(daemon.port)
-        second = int(time.time())
+        own = Sender(daemon.port)
         n = 0
         while not stop.is_set():
-            lines = [b'{"ts":%d%03d,"kind":"m.sample","node":"n%d","value":1,"code":%d,"source":"mon"}\n'
-                     % (second, i // 2, (n * 7 + i) % 10000, (n + i) % 1000) for i in range(1000)]
+            began = time.time()
+            own.post(body(n % 20 * 50, events_per_second // 20))  # of pairs that are there
             n += 1
-            second += 1
-            sender.post(b"".join(lines))
-            time.sleep(0.02)
+            if n % 20 == 0:
+                now[0] += 1
+            time.sleep(max(0.0, began + 0.05 - time.time()))
 
     thread = threading.Thread(target=load)
     thread.start()
-    time.sleep(2)
+    time.sleep(1)
+    used, began = cpu_seconds(daemon.process.pid), time.time()
+    time.sleep(4)
+    of_stream = (cpu_seconds(daemon.process.pid) - used) / (time.time() - began)
+    used, first = cpu_seconds(daemon.process.pid), time.time()
     rows = []
-    for i in range(1, 6):
+    for i in range(1, reloads + 1):
         write(i)
         began = time.time()
-        status, body = daemon.request("POST", "/-/reload", timeout=300)
-        answer = json.loads(body)
+        status, answer = daemon.request("POST", "/-/reload", timeout=300)
+        took = 1000 * (time.time() - began)
+        answer = json.loads(answer)
         if status != 200 or not answer.get("swapped"):
-            print(f"reload: failed: {status} {body[:300]}")
+            print(f"reload: failed: {status} {answer}")
             break
-        rows.append((1000 * (time.time() - began), answer["compile_ms"], answer["restore_ms"],
-                     answer["pause_us"]))
+        rows.append((took, answer["compile_ms"], answer["restore_ms"], answer["pause_us"] / 1000))
+        time.sleep(0.2)
+    cpu = cpu_seconds(daemon.process.pid) - used - of_stream * (time.time() - first)
     stop.set()
     thread.join()
     if rows:
-        median = [sorted(column)[len(column) // 2] for column in zip(*rows)]
-        print(f"reload: 1 rule of 1,000 changed under load, median of {len(rows)}: "
-              f"{median[0]:.0f} ms in all, compile {median[1]:.0f} ms, restore {median[2]:.0f} ms, "
-              f"pause {median[3]:.0f} us (max {max(r[3] for r in rows):.0f} us)")
+        def p50_max(column):
+            values = sorted(row[column] for row in rows)
+            return f"p50 {values[len(values) // 2]:.1f}, max {values[-1]:.1f} ms"
+
+        print(f"reload: 1 rule of 1,000 changed, {len(rows)} times, under {events_per_second:,} events/s, "
+              f"{answer['state_bytes'] / 1e6:.1f} MB of state of {nodes:,} nodes (load "
+              f"{os.getloadavg()[0]:.1f}): in all {p50_max(0)}; compile {p50_max(1)}; restore "
+              f"{p50_max(2)}; longest stop of the stream {p50_max(3)}; CPU of one (old set freed, state "
+              f"saved) {1000 * cpu / len(rows):.0f} ms")
     daemon.stop()
 
 

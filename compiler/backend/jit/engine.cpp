@@ -1,6 +1,7 @@
 // The process's LLJIT and the life cycle of code in it.
 #include <llvm/ExecutionEngine/Orc/CompileUtils.h>
 #include <llvm/ExecutionEngine/Orc/IRTransformLayer.h>
+#include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
@@ -38,6 +39,33 @@ class ThreadMachineCompiler final : public orc::IRCompileLayer::IRCompiler {
     if (!machine) return machine.takeError();
     return orc::SimpleCompiler(**machine)(module);
   }
+};
+
+/// Tells the engine how much memory a linked module takes.
+class ByteCounter final : public orc::ObjectLinkingLayer::Plugin {
+ public:
+  explicit ByteCounter(Engine& engine) : engine_(engine) {}
+  void modifyPassConfig(orc::MaterializationResponsibility& responsibility,
+                        llvm::jitlink::LinkGraph&,
+                        llvm::jitlink::PassConfiguration& config) override {
+    const orc::JITDylib& dylib = responsibility.getTargetJITDylib();
+    config.PostAllocationPasses.push_back([this, &dylib](llvm::jitlink::LinkGraph& graph) {
+      uint64_t bytes = 0;
+      for (const llvm::jitlink::Block* block : graph.blocks()) bytes += block->getSize();
+      engine_.add_bytes(dylib, bytes);
+      return llvm::Error::success();
+    });
+  }
+  llvm::Error notifyFailed(orc::MaterializationResponsibility&) override {
+    return llvm::Error::success();
+  }
+  llvm::Error notifyRemovingResources(orc::JITDylib&, orc::ResourceKey) override {
+    return llvm::Error::success();
+  }
+  void notifyTransferringResources(orc::JITDylib&, orc::ResourceKey, orc::ResourceKey) override {}
+
+ private:
+  Engine& engine_;  // owns the layer that owns this
 };
 
 /// Runs on the compile threads. An exception must not pass through LLVM's frames (it would leave
@@ -126,6 +154,9 @@ Result<std::shared_ptr<Engine>> Engine::make(unsigned compile_threads) {
     raw->reports_ += text;
   });
   engine->jit_->getIRTransformLayer().setTransform(transform);
+  if (auto* layer = llvm::dyn_cast<orc::ObjectLinkingLayer>(&engine->jit_->getObjLinkingLayer())) {
+    layer->addPlugin(std::make_shared<ByteCounter>(*engine));
+  }
   if (auto defined = engine->define_builtins(); !defined.ok()) return defined.error();
   return engine;
 }
@@ -150,11 +181,25 @@ std::string Engine::take_reports() {
   return std::exchange(reports_, {});
 }
 
+void Engine::add_bytes(const orc::JITDylib& dylib, uint64_t bytes) {
+  const std::lock_guard lock(reports_mutex_);
+  bytes_[&dylib] += bytes;
+}
+
+uint64_t Engine::take_bytes(const orc::JITDylib& dylib) {
+  const std::lock_guard lock(reports_mutex_);
+  const auto it = bytes_.find(&dylib);
+  if (it == bytes_.end()) return 0;
+  const uint64_t bytes = it->second;
+  bytes_.erase(it);
+  return bytes;
+}
+
 Result<std::unique_ptr<Code>> Code::make(std::shared_ptr<Engine> engine) {
   std::unique_ptr<Code> code(new Code(std::move(engine)));
   auto& session = code->engine_->jit().getExecutionSession();
   // Bare: a plain dylib would link process symbols and let rule code call system().
-  code->dylib_ = &session.createBareJITDylib("set" + std::to_string(code->engine_->next_id()));
+  code->dylib_ = &session.createBareJITDylib("block" + std::to_string(code->engine_->next_id()));
   code->dylib_->addToLinkOrder(code->engine_->builtins());
   code->tracker_ = code->dylib_->createResourceTracker();
   return code;
@@ -177,16 +222,26 @@ Status Code::add(std::unique_ptr<llvm::Module> module, std::unique_ptr<llvm::LLV
   return ok_status();
 }
 
-Result<std::vector<void*>> Code::link(const std::vector<std::string>& names) {
+void Code::begin(const std::vector<std::string>& names) {
   orc::SymbolLookupSet wanted;
-  std::vector<orc::SymbolStringPtr> interned;
+  wanted_.clear();
   for (const std::string& name : names) {
-    interned.push_back(engine_->jit().mangleAndIntern(name));
-    wanted.add(interned.back());
+    wanted_.push_back(engine_->jit().mangleAndIntern(name));
+    wanted.add(wanted_.back());
   }
-  // All at once: only so do several compile threads work at a time.
-  auto found = engine_->jit().getExecutionSession().lookup(orc::makeJITDylibSearchOrder(dylib_),
-                                                           std::move(wanted));
+  // Not the call that waits: several modules compile at a time only when all have begun.
+  auto promise = std::make_shared<std::promise<llvm::MSVCPExpected<orc::SymbolMap>>>();
+  linked_ = promise->get_future();
+  engine_->jit().getExecutionSession().lookup(
+      orc::LookupKind::Static, orc::makeJITDylibSearchOrder(dylib_), std::move(wanted),
+      orc::SymbolState::Ready,
+      [promise](llvm::Expected<orc::SymbolMap> found) { promise->set_value(std::move(found)); },
+      orc::NoDependenciesToRegister);
+}
+
+Result<std::vector<void*>> Code::finish() {
+  auto found = linked_.get();
+  bytes_ += engine_->take_bytes(*dylib_);
   if (!found) {
     Error error = to_error(found.takeError(), "compiling rules");
     if (const std::string reports = engine_->take_reports(); !reports.empty()) {
@@ -195,7 +250,8 @@ Result<std::vector<void*>> Code::link(const std::vector<std::string>& names) {
     return error;
   }
   std::vector<void*> out;
-  for (const auto& name : interned) out.push_back((*found)[name].getAddress().toPtr<void*>());
+  for (const auto& name : wanted_) out.push_back((*found)[name].getAddress().toPtr<void*>());
+  wanted_.clear();
   return out;
 }
 

@@ -1,13 +1,17 @@
 // The JIT's EvaluatorSet: which functions to compile, in which modules, and how to find them.
 //
 // Variants: an expression that reads class parameters is specialised for every class; variants
-// (and different expressions) with equal IR share one compiled function.
+// (and different expressions) with equal IR share one compiled function. Functions that a set that
+// still lives has compiled are taken from it (code_cache.h).
 // Every ExprId of the module is compiled, also predicates that the plans only use in chunks, so
 // that expr() always has an answer.
 #include <algorithm>
 #include <map>
+#include <set>
+#include <unordered_map>
 
 #include "compiler/backend/backend.h"
+#include "compiler/backend/jit/code_cache.h"
 #include "compiler/backend/jit/llvm_jit.h"
 #include "compiler/backend/pattern_source.h"
 #include "compiler/ir/semantics.h"
@@ -33,8 +37,8 @@ void append_bytes(std::string& out, T v) {
   out.append(reinterpret_cast<const char*>(&v), sizeof v);
 }
 
-/// Equal keys = equal code.
-std::string code_key(const ir::Function& function) {
+/// Equal keys = equal code: with the numbers of what it calls for, and the constants of sets.
+std::string code_key(const ir::Module& ir, const ir::Function& function) {
   std::string key(1, function.type.scalar == abi::Scalar::kBool ? 'p' : 'v');
   for (const ir::Inst& i : function.insts) {
     key += static_cast<char>(i.op);
@@ -42,6 +46,10 @@ std::string code_key(const ir::Function& function) {
     for (unsigned k = 0; k < ir::operand_count(i.op); ++k) append_bytes(key, ir::operand(i, k));
     append_bytes(key, i.index);
     append_bytes(key, i.imm);
+    if (i.op != ir::Op::kInSet && i.op != ir::Op::kInRange) continue;
+    const std::vector<int64_t>& values = ir.sets[i.index].values;
+    append_bytes(key, values.size());
+    for (const int64_t value : values) append_bytes(key, value);
   }
   return key;
 }
@@ -72,6 +80,17 @@ class Layout {
 
   [[nodiscard]] const std::vector<Unit>& units() const { return units_; }
   [[nodiscard]] const ir::Function& body(uint32_t i) const { return bodies_[i]; }
+  /// Equal for equal code, in this set or another one.
+  [[nodiscard]] std::string key(const Unit& unit) const {
+    if (!unit.is_chunk) return *keys_[unit.bodies.front()];
+    std::string key(1, 'c');
+    for (const uint32_t body : unit.bodies) {
+      const std::string_view part = body == abi::kNone32 ? std::string_view() : *keys_[body];
+      append_bytes(key, part.size());
+      key += part;
+    }
+    return key;
+  }
   [[nodiscard]] size_t class_count() const { return class_count_; }
   [[nodiscard]] const std::vector<uint32_t>& unit_of_expr() const { return unit_of_expr_; }
   [[nodiscard]] const std::vector<uint32_t>& unit_of_chunk() const { return unit_of_chunk_; }
@@ -79,8 +98,11 @@ class Layout {
  private:
   void add_body(size_t at, ir::Function function) {
     const auto next = static_cast<uint32_t>(bodies_.size());
-    const auto [it, fresh] = body_by_key_.try_emplace(code_key(function), next);
-    if (fresh) bodies_.push_back(std::move(function));
+    const auto [it, fresh] = body_by_key_.try_emplace(code_key(ir_, function), next);
+    if (fresh) {
+      bodies_.push_back(std::move(function));
+      keys_.push_back(&it->first);
+    }
     body_of_[at] = it->second;
   }
 
@@ -113,8 +135,9 @@ class Layout {
   const ir::Module& ir_;
   size_t class_count_;
   std::vector<ir::Function> bodies_;
-  std::map<std::string, uint32_t> body_by_key_;
-  std::vector<uint32_t> body_of_;  // [ExprId * class_count_ + ClassId]
+  std::unordered_map<std::string, uint32_t> body_by_key_;  // only looked up
+  std::vector<const std::string*> keys_;                   // [body]
+  std::vector<uint32_t> body_of_;                          // [ExprId * class_count_ + ClassId]
   std::vector<Unit> units_;
   std::map<std::vector<uint32_t>, uint32_t> unit_by_bodies_;
   std::map<std::vector<uint32_t>, uint32_t> chunk_by_bodies_;
@@ -134,38 +157,102 @@ void emit_unit(llvm::Module& module, const ir::Module& ir, const Layout& layout,
   emit_chunk(module, unit.name, ir, predicates);
 }
 
-/// Emits and links all units; addresses parallel to them.
-Result<std::vector<void*>> compile(Code& code, const ir::Module& ir, const Layout& layout) {
-  const std::vector<Unit>& units = layout.units();
+/// The code of a set: [unit] a function and the block that it is in.
+using Functions = std::vector<CachedFunction>;
+
+/// What blocks of other sets have. Code that would keep much dead code alive is left out: a block
+/// of which a quarter is still used at most, and small blocks once there are many of them. So a set
+/// that changed a rule a day for years is as compact as a new one, and a reload compiles little.
+Functions find_known(const BlockCache& cache, const std::vector<std::string>& keys) {
+  constexpr size_t kSmall = kFunctionsPerModule / 4;
+  constexpr size_t kSmallBlocksMax = 32;  // Why: some 60 functions, 10 ms to compile
+  Functions known;
+  std::map<const Block*, size_t> used;  // only looked up
+  for (const std::string& key : keys) {
+    known.push_back(cache.find(key));
+    if (known.back().block != nullptr) ++used[known.back().block.get()];
+  }
+  size_t small = 0;
+  for (const auto& [block, functions] : used) small += functions < kSmall;
+  for (CachedFunction& function : known) {
+    if (function.block == nullptr) continue;
+    const size_t live = used[function.block.get()];
+    const bool mostly_dead = live * 4 <= function.block->functions && function.block->functions > 1;
+    if (mostly_dead || (live < kSmall && small > kSmallBlocksMax)) function = {};
+  }
+  return known;
+}
+
+/// One module of units [from, ..) out of `wanted`; `from` moves behind its last one.
+Result<std::shared_ptr<Block>> begin_block(const std::shared_ptr<Engine>& engine,
+                                           const ir::Module& ir, const Layout& layout,
+                                           const std::vector<uint32_t>& wanted, size_t& from) {
+  auto code = Code::make(engine);
+  if (!code.ok()) return code.error();
+  auto block = std::make_shared<Block>();
+  block->code = std::move(code).value();
+  auto context = std::make_unique<llvm::LLVMContext>();
+  auto module = std::make_unique<llvm::Module>("rules", *context);
+  module->setDataLayout(engine->jit().getDataLayout());
+  module->setTargetTriple(engine->jit().getTargetTriple().str());
   std::vector<std::string> names;
-  for (size_t i = 0; i < units.size();) {
-    auto context = std::make_unique<llvm::LLVMContext>();
-    auto module = std::make_unique<llvm::Module>("rules." + std::to_string(i), *context);
-    module->setDataLayout(code.engine().jit().getDataLayout());
-    module->setTargetTriple(code.engine().jit().getTargetTriple().str());
-    for (size_t weight = 0; i < units.size(); ++i) {
-      if (weight > 0 && weight + units[i].bodies.size() > kFunctionsPerModule) break;
-      weight += std::max<size_t>(units[i].bodies.size(), 1);
-      emit_unit(*module, ir, layout, units[i]);
-      names.push_back(units[i].name);
-    }
-    if (auto added = code.add(std::move(module), std::move(context)); !added.ok()) {
-      return added.error();
+  for (size_t weight = 0; from < wanted.size(); ++from) {
+    const Unit& unit = layout.units()[wanted[from]];
+    if (weight > 0 && weight + unit.bodies.size() > kFunctionsPerModule) break;
+    weight += std::max<size_t>(unit.bodies.size(), 1);
+    emit_unit(*module, ir, layout, unit);
+    names.push_back(unit.name);
+  }
+  block->functions = names.size();
+  if (auto added = block->code->add(std::move(module), std::move(context)); !added.ok()) {
+    return added.error();
+  }
+  block->code->begin(names);
+  return block;
+}
+
+/// Compiles the units that `functions` has no code for.
+Status compile_rest(const std::shared_ptr<Engine>& engine, const ir::Module& ir,
+                    const Layout& layout, Functions& functions) {
+  std::vector<uint32_t> wanted;
+  for (uint32_t unit = 0; unit < functions.size(); ++unit) {
+    if (functions[unit].block == nullptr) wanted.push_back(unit);
+  }
+  std::vector<std::shared_ptr<Block>> blocks;
+  Status status = ok_status();
+  for (size_t from = 0; from < wanted.size() && status.ok();) {
+    auto block = begin_block(engine, ir, layout, wanted, from);
+    if (block.ok()) {
+      blocks.push_back(block.value());
+    } else {
+      status = block.error();
     }
   }
-  return code.link(names);
+  size_t next = 0;
+  for (const auto& block : blocks) {
+    auto addresses = block->code->finish();
+    if (!addresses.ok()) {
+      if (status.ok()) status = addresses.error();
+      continue;  // the others are waited for
+    }
+    for (void* address : addresses.value()) functions[wanted[next++]] = {block, address};
+  }
+  return status;
 }
 
 class JitSet final : public abi::EvaluatorSet {
  public:
-  JitSet(std::shared_ptr<const builtin::PatternTable> patterns, std::unique_ptr<Code> code,
-         const Layout& layout, const std::vector<void*>& addresses)
-      : patterns_(std::move(patterns)), code_(std::move(code)), class_count_(layout.class_count()) {
+  JitSet(std::shared_ptr<const builtin::PatternTable> patterns, const Layout& layout,
+         const Functions& functions)
+      : patterns_(std::move(patterns)), class_count_(layout.class_count()) {
+    std::set<std::shared_ptr<Block>> blocks;
+    for (const CachedFunction& function : functions) blocks.insert(function.block);
+    blocks_.assign(blocks.begin(), blocks.end());
     for (const uint32_t unit : layout.unit_of_expr()) {
-      exprs_.push_back(reinterpret_cast<abi::EvalFn>(addresses[unit]));
+      exprs_.push_back(reinterpret_cast<abi::EvalFn>(functions[unit].address));
     }
     for (const uint32_t unit : layout.unit_of_chunk()) {
-      chunks_.push_back(reinterpret_cast<abi::ChunkFn>(addresses[unit]));
+      chunks_.push_back(reinterpret_cast<abi::ChunkFn>(functions[unit].address));
     }
   }
 
@@ -180,10 +267,11 @@ class JitSet final : public abi::EvaluatorSet {
     return {chunks_[at], patterns_.get()};
   }
   [[nodiscard]] std::string_view backend() const override { return "jit"; }
+  [[nodiscard]] const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
 
  private:
   std::shared_ptr<const builtin::PatternTable> patterns_;
-  std::unique_ptr<Code> code_;
+  std::vector<std::shared_ptr<Block>> blocks_;
   size_t class_count_;
   std::vector<abi::EvalFn> exprs_;  // [ExprId * class_count_ + ClassId]
   std::vector<abi::ChunkFn> chunks_;
@@ -194,13 +282,28 @@ Result<std::shared_ptr<const abi::EvaluatorSet>> make_set(const CodegenInput& in
   if (!patterns.ok()) return patterns.error();
   auto engine = Engine::shared(input.compile_threads);
   if (!engine.ok()) return engine.error();
-  auto code = Code::make(engine.value());
-  if (!code.ok()) return code.error();
   const Layout layout(*input.ir, *input.plans);
-  auto addresses = compile(*code.value(), *input.ir, layout);
-  if (!addresses.ok()) return addresses.error();
-  return std::shared_ptr<const abi::EvaluatorSet>(std::make_shared<JitSet>(
-      patterns.value(), std::move(code.value()), layout, addresses.value()));
+  // Only make_code_cache() makes any.
+  auto* cache = static_cast<BlockCache*>(input.cache.get());
+  std::vector<std::string> keys;
+  Functions functions(layout.units().size());
+  if (cache != nullptr) {
+    for (const Unit& unit : layout.units()) keys.push_back(layout.key(unit));
+    functions = find_known(*cache, keys);
+  }
+  const auto missing = static_cast<size_t>(std::count_if(
+      functions.begin(), functions.end(), [](const auto& f) { return f.block == nullptr; }));
+  if (auto done = compile_rest(engine.value(), *input.ir, layout, functions); !done.ok()) {
+    return done.error();
+  }
+  auto set = std::make_shared<JitSet>(patterns.value(), layout, functions);
+  if (cache != nullptr) {
+    for (size_t unit = 0; unit < keys.size(); ++unit) cache->put(keys[unit], functions[unit]);
+    CodeCache::Last last{functions.size(), missing, set->blocks().size(), 0};
+    for (const auto& block : set->blocks()) last.bytes += block->code->bytes();
+    cache->end(last);
+  }
+  return std::shared_ptr<const abi::EvaluatorSet>(std::move(set));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Private to compiler/backend/jit: the only header of the project that includes LLVM.
 //
 // Engine is one ORC LLJIT for the whole process, shared by every evaluator set that lives; Code is
-// the machine code of one set in a dylib of its own; emit_* turn IR functions into LLVM IR.
+// the machine code of some functions in a dylib of its own; emit_* turn IR functions into LLVM IR.
 // Contract: every LLVM failure becomes reflex::Error here; rule code can reach the builtins of
 // builtins.def and nothing else of the process (no libc, no LLVM, no static constructors).
 // Invariant: a Code holds its Engine, because a resource tracker that outlives its LLJIT hangs.
@@ -12,6 +12,8 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include <atomic>
+#include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,6 +45,9 @@ class Engine {
   uint64_t next_id() { return next_id_++; }
   /// What ORC reported since the last call; the Error of a lookup does not hold the reason.
   std::string take_reports();
+  /// Bytes that were linked into a dylib since the last call.
+  uint64_t take_bytes(const llvm::orc::JITDylib& dylib);
+  void add_bytes(const llvm::orc::JITDylib& dylib, uint64_t bytes);
 
  private:
   static Result<std::shared_ptr<Engine>> make(unsigned compile_threads);
@@ -51,11 +56,12 @@ class Engine {
   std::unique_ptr<llvm::orc::LLJIT> jit_;
   llvm::orc::JITDylib* builtins_ = nullptr;
   std::atomic<uint64_t> next_id_{0};
-  std::mutex reports_mutex_;
+  std::mutex reports_mutex_;  // of what follows
   std::string reports_;
+  std::map<const llvm::orc::JITDylib*, uint64_t> bytes_;  // only looked up
 };
 
-/// The code of one evaluator set.
+/// The code of one LLVM module.
 class Code {
  public:
   static Result<std::unique_ptr<Code>> make(std::shared_ptr<Engine> engine);
@@ -64,15 +70,22 @@ class Code {
   Code& operator=(const Code&) = delete;
 
   Status add(std::unique_ptr<llvm::Module> module, std::unique_ptr<llvm::LLVMContext> context);
-  /// Compiles and links everything added so far. Addresses parallel to `names`.
-  Result<std::vector<void*>> link(const std::vector<std::string>& names);
+  /// Begins to compile and link what was added; finish() waits for it. Every begin has its finish.
+  void begin(const std::vector<std::string>& names);
+  /// Addresses parallel to `names`.
+  Result<std::vector<void*>> finish();
   [[nodiscard]] Engine& engine() { return *engine_; }
+  /// Of what was linked: code, constants, tables. 0 before finish().
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
   explicit Code(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {}
   std::shared_ptr<Engine> engine_;  // first, so that it is destroyed last
   llvm::orc::JITDylib* dylib_ = nullptr;
   llvm::orc::ResourceTrackerSP tracker_;
+  std::vector<llvm::orc::SymbolStringPtr> wanted_;
+  std::future<llvm::MSVCPExpected<llvm::orc::SymbolMap>> linked_;
+  uint64_t bytes_ = 0;
 };
 
 /// Adds an abi::EvalFn named `name` to `module`.

@@ -61,6 +61,9 @@ Json reload_json(const ReloadAnswer& answer, int& status) {
   out["compile_ms"] = answer.compile_ms;
   out["restore_ms"] = answer.restore_ms;
   out["pause_us"] = answer.pause_us;
+  out["state_bytes"] = answer.state_bytes;
+  out["config"] = {{"applied", answer.config_applied},
+                   {"needs_restart", answer.config_needs_restart}};
   out["diagnostics"] = diagnostics_json(answer.diagnostics);
   out["plan"] = plan_json(answer.plan);
   return out;

@@ -6,7 +6,19 @@ install(DIRECTORY rules/std rules/fleet DESTINATION share/reflex/rules)
 install(DIRECTORY hwprofiles DESTINATION share/reflex)
 install(FILES ${PACKAGING}/reflex.toml DESTINATION /etc/reflex)
 install(FILES ${PACKAGING}/reflex.service DESTINATION /lib/systemd/system)
-install(FILES ${PACKAGING}/reflex-serve.8 DESTINATION share/man/man8)
+# Manual pages, compressed as Debian wants them: two come from the binary, so that they cannot be stale.
+set(MANUALS ${CMAKE_CURRENT_BINARY_DIR}/manuals)
+file(MAKE_DIRECTORY ${MANUALS})
+add_custom_command(OUTPUT ${MANUALS}/reflex.1.gz ${MANUALS}/reflex.toml.5.gz ${MANUALS}/reflex-serve.8.gz
+  COMMAND $<TARGET_FILE:reflex> help --manual > ${MANUALS}/reflex.1
+  COMMAND $<TARGET_FILE:reflex> config manual > ${MANUALS}/reflex.toml.5
+  COMMAND ${CMAKE_COMMAND} -E copy ${PACKAGING}/reflex-serve.8 ${MANUALS}/reflex-serve.8
+  COMMAND gzip -9nf ${MANUALS}/reflex.1 ${MANUALS}/reflex.toml.5 ${MANUALS}/reflex-serve.8
+  DEPENDS reflex ${PACKAGING}/reflex-serve.8 VERBATIM)
+add_custom_target(manuals ALL DEPENDS ${MANUALS}/reflex.1.gz)
+install(FILES ${MANUALS}/reflex.1.gz DESTINATION share/man/man1)
+install(FILES ${MANUALS}/reflex.toml.5.gz DESTINATION share/man/man5)
+install(FILES ${MANUALS}/reflex-serve.8.gz DESTINATION share/man/man8)
 install(FILES ${PACKAGING}/prometheus-alerts.yaml ${PACKAGING}/grafana-dashboard.json
   ${PACKAGING}/kubernetes.yaml DESTINATION share/reflex)
 

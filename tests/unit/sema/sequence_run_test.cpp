@@ -1,6 +1,7 @@
 // Sequences from text to firings: the first example of language.md A5 as it is written there.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -103,6 +104,40 @@ struct World {
 };
 
 using Fired = std::multiset<std::pair<int64_t, std::string>>;
+
+TEST(SequenceRun, partial_matches_that_wait_are_counted) {
+  World w(2);
+  ASSERT_NE(w.pack, nullptr);
+  eval::SignalEngine engine(w.pack, w.topology, {});
+  const auto waiting = [&](const eval::SignalEngine& of) {
+    for (size_t s = 0; s < w.pack->signals.size(); ++s) {
+      if (w.pack->signals[s].name == "t.nvlink_hang") return of.partials_by_signal()[s];
+    }
+    return UINT64_MAX;
+  };
+  uint64_t order = 0;
+  std::vector<abi::Firing> firings;
+  const auto give = [&](const Event& event) {
+    const abi::Record* record = w.record(event, order++);
+    engine.process({&record, 1}, record->ts_ns, firings);
+  };
+  give({10, What::kXid, 0});
+  give({11, What::kXid, 2});
+  EXPECT_EQ(waiting(engine), 2u);
+  StateWriter state(*w.pack->symbols);
+  engine.save(state);
+  const std::string bytes = state.take();
+  StateReader reader(bytes, *w.pack->symbols);
+  eval::SignalEngine again(w.pack, w.topology, {});
+  ASSERT_TRUE(again.load(reader, nullptr));
+  EXPECT_EQ(waiting(again), 2u);
+  give({20, What::kTimeout, 0});
+  EXPECT_EQ(waiting(engine), 1u);  // complete: consumed
+  EXPECT_EQ(firings.size(), 1u);
+  const auto keys = engine.keys_by_kind();
+  EXPECT_EQ(std::accumulate(keys.begin(), keys.end(), uint64_t{0}), engine.counters().keys);
+  EXPECT_GE(engine.counters().keys, 2u);
+}
 
 TEST(SequenceRun, the_first_example_compiles) {
   const World w(0);

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "compiler/driver/compile.h"
+#include "compiler/driver/compile_cache.h"
 
 namespace reflex::serve {
 
@@ -31,11 +32,12 @@ incident hang on job {{ opens on incident.open  settle 5s }}
 
 namespace {
 
-Result<CompiledSet> compile_for_test(const std::vector<std::string>& paths,
-                                     bool jit) {
+Result<CompiledSet> compile_for_test(const std::vector<std::string>& paths, bool jit,
+                                     const std::shared_ptr<compiler::CompileCache>& cache) {
   compiler::Options options;
   options.backend = jit ? compiler::Backend::kJit : compiler::Backend::kInterp;
   options.compile_threads = 1;
+  options.cache = cache;
   auto compiled = compiler::compile(paths, options);
   if (!compiled.ok()) return compiled.error();
   compiler::Compilation& c = *compiled.value();
@@ -52,6 +54,7 @@ Result<CompiledSet> compile_for_test(const std::vector<std::string>& paths,
     if (!text.ok()) return text.error();
     set.files.push_back({path, text.value()});
   }
+  cache->keep(std::move(c));
   return set;
 }
 
@@ -80,8 +83,9 @@ DaemonOptions DaemonWorld::options() const {
   EXPECT_TRUE(config.ok()) << config.error().message;
   DaemonOptions options;
   options.config = std::move(config).value();
-  options.compile = [jit = jit](const auto& paths, const auto&) {
-    return compile_for_test(paths, jit);
+  const auto cache = std::make_shared<compiler::CompileCache>();
+  options.compile = [jit = jit, cache](const auto& paths, const auto&) {
+    return compile_for_test(paths, jit, cache);
   };
   options.disk = disk;
   return options;
@@ -89,6 +93,7 @@ DaemonOptions DaemonWorld::options() const {
 
 void DaemonWorld::start() {
   DaemonOptions options = this->options();
+  options.reread = reread;
   options.log = [this](const std::string& line) {
     const std::lock_guard lock(mutex_);
     said.push_back(line);

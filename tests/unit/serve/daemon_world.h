@@ -34,6 +34,7 @@ class DaemonWorld {
   std::vector<std::string> said;                           // by the daemon
   std::vector<std::pair<std::string, std::string>> flags;  // more of the configuration
   std::shared_ptr<Disk> disk;
+  std::function<Result<Config>()> reread;  // of DaemonOptions
   bool jit = false;
   [[nodiscard]] const std::string& folder() const { return folder_.path(); }
 

@@ -1,6 +1,7 @@
 // /metrics: a strict reader of the text format, and the names of language.md B7.
 #include <cctype>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <regex>
@@ -134,6 +135,9 @@ MetricsInput full() {
   lane.rejected_by_reason = {{"unknown_kind", 7}};
   lane.watermark_ns = 5 * kNsPerSecond;
   lane.jit_code_bytes = 4096;
+  lane.partials_by_signal = {{"p.after", "", 6}};
+  lane.evaluation_seconds = {{0.001, 5}, {0.01, 7}, {INFINITY, 8}};
+  lane.evaluation_seconds_sum = 0.25;
   SourceStatus source;
   source.name = "http/x";
   source.newest_ns = 1;
@@ -150,40 +154,46 @@ MetricsInput full() {
   return in;
 }
 
+// Source: language.md B7. The time of evaluations is a histogram over steps of the stream instead
+// of a counter by signal: a clock around each predicate would cost more than the predicate.
+constexpr const char* kSpecified[] = {
+    "reflex_build_info",
+    "reflex_pack_info",
+    "reflex_config_last_reload_successful",
+    "reflex_config_last_reload_success_timestamp_seconds",
+    "reflex_reloads_total",
+    "reflex_reload_swap_seconds",
+    "reflex_jit_compile_seconds",
+    "reflex_jit_code_bytes",
+    "reflex_events_total",
+    "reflex_events_rejected_total",
+    "reflex_events_late_total",
+    "reflex_events_deduplicated_total",
+    "reflex_watermark_lag_seconds",
+    "reflex_source_idle",
+    "reflex_evaluations_total",
+    "reflex_evaluation_seconds",
+    "reflex_partial_matches",
+    "reflex_signal_firings_total",
+    "reflex_signal_suppressed_total",
+    "reflex_state_evictions_total",
+    "reflex_state_bytes",
+    "reflex_keys",
+    "reflex_incidents_open",
+    "reflex_verdicts_total",
+    "reflex_verdict_revisions_total",
+    "reflex_diagnosis_latency_seconds",
+    "reflex_profile_ambiguous_nodes",
+    "reflex_threshold",
+    "reflex_regime_changes_total",
+    "reflex_sink_queue_depth",
+    "reflex_sink_dropped_total",
+    "reflex_snapshot_last_success_timestamp_seconds",
+};
+
 TEST(Metrics, TheNamesOfTheSpecification) {
   const Reader page(metrics_page(full()));
-  // Source: language.md B7. Without reflex_evaluation_seconds_total and reflex_partial_matches: the
-  // engine does not measure them.
-  for (const char* name : {"reflex_build_info",
-                           "reflex_pack_info",
-                           "reflex_config_last_reload_successful",
-                           "reflex_config_last_reload_success_timestamp_seconds",
-                           "reflex_reloads_total",
-                           "reflex_reload_swap_seconds",
-                           "reflex_jit_compile_seconds",
-                           "reflex_jit_code_bytes",
-                           "reflex_events_total",
-                           "reflex_events_rejected_total",
-                           "reflex_events_late_total",
-                           "reflex_events_deduplicated_total",
-                           "reflex_watermark_lag_seconds",
-                           "reflex_source_idle",
-                           "reflex_evaluations_total",
-                           "reflex_signal_firings_total",
-                           "reflex_signal_suppressed_total",
-                           "reflex_state_evictions_total",
-                           "reflex_state_bytes",
-                           "reflex_keys",
-                           "reflex_incidents_open",
-                           "reflex_verdicts_total",
-                           "reflex_verdict_revisions_total",
-                           "reflex_diagnosis_latency_seconds",
-                           "reflex_profile_ambiguous_nodes",
-                           "reflex_threshold",
-                           "reflex_regime_changes_total",
-                           "reflex_sink_queue_depth",
-                           "reflex_sink_dropped_total",
-                           "reflex_snapshot_last_success_timestamp_seconds"}) {
+  for (const char* name : kSpecified) {
     EXPECT_TRUE(page.types.contains(name)) << name;
   }
   EXPECT_EQ(page.value("reflex_events_total", {{"source", "a\"b\\c\nd"}, {"kind", "gpu.xid"}}), 5);
@@ -203,6 +213,15 @@ TEST(Metrics, TheHistogramIsCumulativeAndEndsInInf) {
   EXPECT_NEAR(page.value("reflex_diagnosis_latency_seconds_sum"), 3 * 0.005 + 0.055, 1e-12);
 }
 
+TEST(Metrics, TheTimeOfEvaluation) {
+  const Reader page(metrics_page(full()));
+  EXPECT_EQ(page.value("reflex_evaluation_seconds_bucket", {{"le", "0.01"}}), 7);
+  EXPECT_EQ(page.value("reflex_evaluation_seconds_bucket", {{"le", "+Inf"}}), 8);
+  EXPECT_EQ(page.value("reflex_evaluation_seconds_sum"), 0.25);
+  EXPECT_EQ(page.value("reflex_evaluation_seconds_count"), 8);
+  EXPECT_EQ(page.value("reflex_partial_matches", {{"signal", "p.after"}}), 6);
+}
+
 TEST(Metrics, LabelsAreBounded) {
   MetricsInput in = full();
   in.status.live.rejected_by_reason.clear();
@@ -219,21 +238,39 @@ TEST(Metrics, AnEmptyDaemonGivesAGoodPage) {
   EXPECT_EQ(page.value("reflex_config_last_reload_successful"), 1);
 }
 
-TEST(Metrics, OurOwnAlertsUseMetricsThatExist) {
-  std::ifstream file(std::string(REFLEX_SOURCE_DIR) + "/runtime/serve/reflex_alerts.yml");
-  ASSERT_TRUE(file);
+/// Names of metrics in a file that people load into Prometheus or Grafana.
+std::set<std::string> metrics_in(const std::string& path) {
+  std::ifstream file(std::string(REFLEX_SOURCE_DIR) + "/runtime/serve/" + path);
+  EXPECT_TRUE(file) << path;
   const std::string text((std::istreambuf_iterator<char>(file)), {});
-  const Reader page(metrics_page(full()));
   std::set<std::string> used;
   const std::regex name("reflex_[a-z_]+");
   for (std::sregex_iterator it(text.begin(), text.end(), name), end; it != end; ++it) {
-    used.insert(it->str());
+    std::string metric = it->str();
+    for (const char* suffix : {"_bucket", "_sum", "_count"}) {
+      if (metric.ends_with(suffix)) metric.resize(metric.size() - std::strlen(suffix));
+    }
+    used.insert(metric);
   }
-  EXPECT_GE(used.size(), 12u);
-  for (std::string metric : used) {
-    if (metric.ends_with("_bucket")) metric.resize(metric.size() - 7);
-    EXPECT_TRUE(page.types.contains(metric)) << metric;
+  return used;
+}
+
+TEST(Metrics, AlertsAndTheDashboardUseMetricsThatExist) {
+  const Reader page(metrics_page(full()));
+  for (const auto& [path, at_least] :
+       {std::pair<std::string, size_t>{"packaging/prometheus-alerts.yaml", 12},
+        {"packaging/grafana-dashboard.json", 20}}) {
+    const auto used = metrics_in(path);
+    EXPECT_GE(used.size(), at_least) << path;
+    for (const auto& metric : used)
+      EXPECT_TRUE(page.types.contains(metric)) << path << ": " << metric;
   }
+}
+
+TEST(Metrics, TheDashboardShowsThoseOfTheSpecification) {
+  const auto shown = metrics_in("packaging/grafana-dashboard.json");
+  for (const char* name : kSpecified)
+    EXPECT_TRUE(shown.contains(name)) << name << " is in no panel";
 }
 
 TEST(Metrics, OverHttp) {
