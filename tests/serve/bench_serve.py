@@ -19,7 +19,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from bench_stream import bench_incidents, bench_ingest, bench_snapshot  # noqa: E402
 from daemon import Daemon  # noqa: E402
-from load import Sender  # noqa: E402
+from load import Sender, caught_up, used as cpu_seconds  # noqa: E402
 
 
 def thousand_rules(changed):
