@@ -71,9 +71,16 @@ class NatsShares : public Shares {
     }
     std::set<std::string> keys;
     if (status = read_keys(keys); status != NATS_OK) return status;
+    // Parts differ by one at most; who comes first by name has the larger one.
     size_t members = 0;
-    for (const auto& key : keys) members += key.starts_with(subject_ + ".member.");
-    const size_t part = (count_ + members - 1) / std::max<size_t>(1, members);
+    size_t before_me = 0;
+    for (const auto& key : keys) {
+      if (!key.starts_with(subject_ + ".member.")) continue;
+      ++members;
+      before_me += key < me_;
+    }
+    members = std::max<size_t>(1, members);
+    const size_t part = count_ / members + (before_me < count_ % members ? 1 : 0);
     while (held_.size() > part) {
       const auto last = std::prev(held_.end());
       kvStore_Delete(bucket_.get(), key_of(last->first).c_str());

@@ -31,7 +31,7 @@ class NatsValues {
 };
 
 /// Leases: a key a unit and one a process, which vanish when they are not renewed. Each process
-/// takes up to its part of the units, and gives back what is more than that when others come.
+/// takes up to its even part of the units, and gives back what is more than that when others come.
 Result<std::unique_ptr<Shares>> nats_shares(const NatsClient& client, const NatsOptions& options,
                                             const std::string& subject, uint32_t count);
 

@@ -88,6 +88,34 @@ TEST_P(ValuesTest, UnitsAreDividedAndThoseOfOneThatIsGoneAreTaken) {
   EXPECT_TRUE(until([&] { return theirs.size() == 4; }, nullptr, second.value().get()));
 }
 
+TEST(NatsShares, PartsDifferByOneAtMost) {
+  if (!NatsServer::is_installed()) GTEST_SKIP() << "no nats-server";
+  const NatsServer server;
+  ConnectOptions options;
+  options.address = parse_address(server.url()).value();
+  options.name = "RUN";
+  options.lease = milliseconds(1000);
+  std::vector<std::unique_ptr<Broker>> brokers;
+  std::vector<std::unique_ptr<Shares>> shares;
+  for (int i = 0; i < 3; ++i) {
+    brokers.push_back(std::move(connect(options)).value());
+    shares.push_back(std::move(brokers.back()->share("RUN.events", 4)).value());
+  }
+  std::multiset<size_t> sizes;
+  std::set<uint32_t> all;
+  for (int i = 0; i < 100 && (all.size() != 4 || sizes != std::multiset<size_t>{1, 1, 2}); ++i) {
+    sizes.clear();
+    all.clear();
+    for (const auto& share : shares) {
+      const auto mine = share->mine(milliseconds(30)).value();
+      sizes.insert(mine.size());
+      all.insert(mine.begin(), mine.end());
+    }
+  }
+  EXPECT_EQ(sizes, (std::multiset<size_t>{1, 1, 2}));
+  EXPECT_EQ(all.size(), 4u);
+}
+
 TEST(NatsBroker, AServerThatIsKilledAndComesBackIsWaitedFor) {
   if (!NatsServer::is_installed()) GTEST_SKIP() << "no nats-server";
   NatsServer server;
