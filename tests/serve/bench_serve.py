@@ -97,7 +97,7 @@ def bench_reload(binary, source, folder, reloads=20, nodes=1000, events_per_seco
             return f"p50 {values[len(values) // 2]:.1f}, max {values[-1]:.1f} ms"
 
         print(f"reload: 1 rule of 1,000 changed, {len(rows)} times, under {events_per_second:,} events/s, "
-              f"{answer['state_bytes'] / 1e6:.1f} MB of state of {nodes:,} nodes (load "
+              f"{answer.get('state_bytes', 0) / 1e6:.1f} MB of state of {nodes:,} nodes (load "
               f"{os.getloadavg()[0]:.1f}): in all {p50_max(0)}; compile {p50_max(1)}; restore "
               f"{p50_max(2)}; longest stop of the stream {p50_max(3)}; CPU of one (old set freed, state "
               f"saved) {1000 * cpu / len(rows):.0f} ms")

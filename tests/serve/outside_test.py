@@ -24,6 +24,9 @@ import urllib.request
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from daemon import BEGIN_MS, PACK, Daemon, end_of, hang  # noqa: E402
 
+made = []  # daemons; what a failed test leaves behind is ended
+
+
 RULE = """rule confirmed on verdict v of hang where v.top.p >= 0.5 {
   severity "critical"
   label team = "hw"
@@ -56,6 +59,7 @@ def daemon_with(binary, folder, tables):
     daemon = Daemon(binary, folder, [pack])
     with open(daemon.config, "a") as file:
         file.write(tables)
+    made.append(daemon)
     return daemon
 
 
@@ -276,6 +280,10 @@ def main():
                 if os.path.exists(log):
                     print(open(log).read()[-2000:])
                 failed += 1
+            for daemon in made:
+                if daemon.process is not None and daemon.process.poll() is None:
+                    daemon.kill()
+            made.clear()
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
