@@ -84,6 +84,7 @@ Result<serve::HttpConfig> http_config(const serve::ConfigTable& main) {
 void give_memory_back() {
   // Why 2: the lane and who talks HTTP; more arenas are more places where freed memory stays.
   ::mallopt(M_ARENA_MAX, 2);
+  // Why no malloc_trim(): it holds the arenas while it works; with it one swap of ten took 5 s.
   // Why 1 MiB: whole states and large bodies are pages of their own, given back at once; the blocks
   // of the stream (256 KiB) are not.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 20);

@@ -1,6 +1,5 @@
 // State on disk: the start from it, snapshots, trimming. See daemon.h.
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include "runtime/base/time.h"
 #include "runtime/serve/daemon.h"
@@ -73,9 +72,6 @@ reflex::Status Daemon::begin_with(LoadedSet set, ReloadAnswer* answer) {
 reflex::Status Daemon::snapshot() {
   const std::lock_guard one(snapshot_mutex_);
   auto status = take_snapshot();
-  // The lane of before a reload is gone by now, too; its pages are spread over all that was
-  // allocated.
-  ::malloc_trim(0);
   const std::lock_guard lock(lanes_mutex_);
   marks_.last_snapshot_error = status.ok() ? "" : status.error().message;
   if (status.ok()) marks_.last_snapshot_wall_ns = wall_clock_ns();
