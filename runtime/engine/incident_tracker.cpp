@@ -249,6 +249,8 @@ void IncidentTracker::open(const abi::IncidentPlan& plan, SymbolId job, int64_t 
       return;
     }
   }
+  // What came before the opening is counted before its nodes are held, as on one thread.
+  if (!habits_waiting_.empty()) flush(sinks);
   auto incident = std::make_unique<Open>();
   incident->plan = &plan;
   incident->job = job;
