@@ -95,7 +95,7 @@ reflex::Status Daemon::open() {
 void Daemon::begin() {
   publisher_->start();
   auto loaded = loader_->load();
-  ::malloc_trim(0);  // see snapshot_loop()
+  ::malloc_trim(0);  // what compiling left: a fork copies an entry for each page; nothing runs yet
   if (const auto* failure = std::get_if<LoadFailure>(&loaded)) {
     find("packs: " + failure->error);
     for (const auto& diagnostic : failure->diagnostics) say(diagnostic);

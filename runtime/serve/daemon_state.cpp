@@ -120,14 +120,10 @@ void Daemon::snapshot_loop() {
     loop_changed_.wait_for(lock, std::chrono::milliseconds(250),
                            [&] { return stopping_ || snapshot_wanted_; });
     if (stopping_) return;
-    const bool another_set = snapshot_wanted_;
     const bool due = snapshot_wanted_ || Clock::now() >= last + interval() ||
                      journal_->end() - last_position > bytes_between;
     snapshot_wanted_ = false;
     lock.unlock();
-    // What a compilation and the set before left behind: a fork copies an entry of the page table
-    // for each page of it, while the stream waits (70 ns each).
-    if (another_set) ::malloc_trim(0);
     if (due) {
       last_position = journal_->end();
       last = Clock::now();
