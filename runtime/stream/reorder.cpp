@@ -128,7 +128,8 @@ void Reorder::Impl::accept(abi::Record* record) {
   if (ts_ns > now_limit_ns_) return reject_time(Reject::kFutureTs, *record, input_);
   const uint32_t index = clocks_.source(record->source);
   clocks_.at(index).spoke = true;
-  if (is_watermark_fresh_ && clocks_.at(index).covers(ts_ns, input_index_)) {
+  const SourceClocks::Source& source = clocks_.at(index);
+  if (is_watermark_fresh_ && source.covers(ts_ns, input_of(source))) {
     return insert(record);  // the common case: no clock moves
   }
   if (!confirm_jump(record, index)) return;
@@ -183,7 +184,7 @@ void Reorder::Impl::reject_held(uint32_t index) {
 }
 
 void Reorder::Impl::advance(uint32_t source, int64_t ts_ns) {
-  clocks_.advance(source, input_index_, ts_ns);
+  clocks_.advance(source, input_of(clocks_.at(source)), ts_ns);
   refresh_watermark();
 }
 

@@ -30,7 +30,8 @@ void SourceClocks::declare(uint32_t index, bool is_log) {
   Source& source = sources_[index];
   source.declared = true;
   source.finished = false;  // it was, in a state that was loaded: now it goes on
-  Input& own = inputs_[input(source.id)];
+  source.own_input = input(source.id);
+  Input& own = inputs_[source.own_input];
   own.declared = true;
   if (is_log || own.opening || own.pace_ns >= idle_after_ns_) return;
   own.opening = true;
@@ -184,6 +185,7 @@ void SourceClocks::load_paces(StateReader& reader) {
     source.progress_ns = reader.i64();
     source.heard_pace_ns = reader.i64();
     const bool quiet = reader.flag();
+    if (source.declared) source.own_input = this->input(source.id);
     if (source.progress_ns < 0 || source.heard_pace_ns < 0) reader.fail();
     if (input == 0) {
       // What is active and has spoken came on some input.
@@ -209,6 +211,7 @@ void SourceClocks::assume_paces() {
     Source& source = sources_[i];
     const uint32_t own = input(source.id);
     inputs_[own].declared = source.declared;
+    if (source.declared) source.own_input = own;
     if (source.max_ns == kNothing) continue;
     inputs_[own].furthest_ns = source.max_ns;
     inputs_[own].sources.push_back(i);

@@ -46,6 +46,7 @@ class SourceClocks {
     bool declared = false;            // its end will be told
     size_t heap_position = SIZE_MAX;  // SIZE_MAX: quiet, idle or finished
     uint32_t input = kNoInput;        // on which its newest event came
+    uint32_t own_input = kNoInput;    // that of its name, once it is declared
     int64_t progress_ns = 0;          // its own part of the input's pace
     int64_t heard_pace_ns = 0;        // of the input, when its clock last went on
     uint64_t quiet_entry = 0;         // that counts of those in Input::quiet; 0: not quiet

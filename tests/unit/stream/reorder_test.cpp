@@ -215,6 +215,27 @@ TEST(Reorder, No_source_is_late_because_another_ones_clock_is_ahead) {
   EXPECT_EQ(feed.released.size(), 720u + 6 + 720);
 }
 
+TEST(Reorder, Files_that_are_read_at_different_paces_do_not_wait_for_each_other_in_vain) {
+  for (const bool named : {true, false}) {  // whether batches name their input
+    Feed feed;
+    feed.reorder().add_source(feed.symbol("first"), true);
+    feed.reorder().add_source(feed.symbol("second"), true);
+    const auto read = [&](const std::string& file, int64_t from_s, int64_t to_s) {
+      feed.input = named ? feed.symbol(file) : kNoSymbol;
+      for (int64_t second = from_s; second < to_s; ++second) {
+        feed.push({{second * 1'000, "n", file}});
+        feed.release();
+      }
+    };
+    read("second", 0, 1);
+    read("first", 0, 3'000);
+    read("second", 1, 3'000);
+    feed.finish();
+    EXPECT_TRUE(feed.late.empty());
+    EXPECT_EQ(feed.released.size(), 6'000u);
+  }
+}
+
 TEST(Reorder, A_source_behind_by_an_hour_is_waited_for_one_behind_by_a_day_is_not) {
   Feed feed;
   feed.read_a_file();
