@@ -51,7 +51,7 @@ class Client {
     }
     auto answer = serve::http_request(request);
     if (!answer.ok()) {
-      print_error(common_, answer.error().message + " (does `reflex serve` run there?)");
+      print_error(common_, answer.error().message + " (does `reflex serve` run there? Elsewhere: --url or REFLEX_URL)");
       return kUsage;
     }
     const Json json = Json::parse(answer.value().body, nullptr, /*allow_exceptions=*/false);

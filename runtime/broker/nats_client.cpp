@@ -13,6 +13,8 @@ Error nats_error(std::string_view what, natsStatus status, jsErrCode code) {
   std::string text = fmt::format("nats: {}: {}", what, natsStatus_GetText(status));
   if (detail != nullptr && *detail != '\0') text += fmt::format(" ({})", detail);
   if (code != 0) text += fmt::format(" [JetStream {}]", static_cast<int>(code));
+  if (status == NATS_NO_SERVER) text += "; start one (`nats-server -js`), or say where it is";
+  if (status == NATS_NO_RESPONDERS) text += "; the server runs without JetStream: start it with -js";
   return Error{std::move(text)};
 }
 

@@ -93,7 +93,7 @@ bool FileTail::open_file() {
   fd_ = ::open(options_.path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat info{};
   if (fd_ < 0 || ::fstat(fd_, &info) != 0) {
-    note(std::strerror(errno));
+    note(options_.path + ": " + std::strerror(errno) + "; tried again until it is there");
     close_file();
     return false;
   }
