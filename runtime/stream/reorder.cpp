@@ -8,6 +8,7 @@
 #include "runtime/stream/reorder.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "runtime/base/check.h"
@@ -36,7 +37,7 @@ Reorder::Impl::Impl(std::shared_ptr<const abi::CompiledPack> pack, const Reorder
       delay_ns_(std::min(kind_dedup_.longest_ns(), kRepeatsWindowNs)) {}
 
 void Reorder::Impl::add_source(SymbolId source, bool is_log) {
-  clocks_.declare(clocks_.source(source), is_log);
+  clocks_.declare(source, is_log);
   if (is_log) order_.set_log(source);
 }
 
@@ -56,9 +57,8 @@ void Reorder::Impl::push(RecordBatch&& batch) {
 }
 
 void Reorder::Impl::finish_source(SymbolId source) {
-  const uint32_t index = clocks_.source(source);
-  reject_held(index);
-  clocks_.finish(index);
+  for (const uint32_t index : clocks_.all_of(source)) reject_held(index);
+  clocks_.finish(source);
   is_watermark_fresh_ = false;
 }
 
@@ -126,10 +126,10 @@ void Reorder::Impl::accept(abi::Record* record) {
   const int64_t ts_ns = record->ts_ns;
   if (ts_ns < 0) return reject_time(Reject::kNegativeTs, *record, input_);
   if (ts_ns > now_limit_ns_) return reject_time(Reject::kFutureTs, *record, input_);
-  const uint32_t index = clocks_.source(record->source);
+  const uint32_t index = input_ == kNoSymbol ? clocks_.source_alone(record->source)
+                                             : clocks_.source(record->source, input_index_);
   clocks_.at(index).spoke = true;
-  const SourceClocks::Source& source = clocks_.at(index);
-  if (is_watermark_fresh_ && source.covers(ts_ns, input_of(source))) {
+  if (is_watermark_fresh_ && clocks_.at(index).covers(ts_ns)) {
     return insert(record);  // the common case: no clock moves
   }
   if (!confirm_jump(record, index)) return;
@@ -160,19 +160,19 @@ bool Reorder::Impl::confirm_jump(abi::Record* record, uint32_t index) {
 }
 
 void Reorder::Impl::progress(SymbolId id, int64_t newest_ns) {
-  const uint32_t index = clocks_.source(id);
-  SourceClocks::Source& source = clocks_.at(index);
-  source.spoke = true;
   input_ = kNoSymbol;
-  input_index_ = source.input == SourceClocks::kNoInput ? clocks_.input(id) : source.input;
   batch_ = {};
-  abi::Record* held = source.held;
-  if (held != nullptr && std::abs(newest_ns - held->ts_ns) <= options_.jump_limit_ns) {
-    source.held = nullptr;
-    slabs_.push({held->ts_ns, std::move(source.held_slab)});
-    insert(held);
+  for (const uint32_t index : clocks_.all_of(id)) {
+    SourceClocks::Source& source = clocks_.at(index);
+    source.spoke = true;
+    abi::Record* held = source.held;
+    if (held != nullptr && std::abs(newest_ns - held->ts_ns) <= options_.jump_limit_ns) {
+      source.held = nullptr;
+      slabs_.push({held->ts_ns, std::move(source.held_slab)});
+      insert(held);
+    }
+    if (newest_ns > source.max_ns) advance(index, newest_ns);
   }
-  if (newest_ns > source.max_ns) advance(index, newest_ns);
 }
 
 void Reorder::Impl::reject_held(uint32_t index) {
@@ -184,7 +184,7 @@ void Reorder::Impl::reject_held(uint32_t index) {
 }
 
 void Reorder::Impl::advance(uint32_t source, int64_t ts_ns) {
-  clocks_.advance(source, input_of(clocks_.at(source)), ts_ns);
+  clocks_.advance(source, ts_ns);
   refresh_watermark();
 }
 
@@ -205,7 +205,9 @@ void Reorder::Impl::insert_late(abi::Record* record) {
     return reject(Reject::kDuplicate);
   }
   reject(Reject::kLate);
-  ++clocks_.at(clocks_.source(record->source)).late;
+  ++clocks_.at(input_ == kNoSymbol ? clocks_.source_alone(record->source)
+                                   : clocks_.source(record->source, input_index_))
+        .late;
   record->flags |= abi::kRecordLate;
   late_.push_back(record);
   // What is staged is not out yet. (The other bound counts after a load with a shorter delay.)
@@ -301,9 +303,19 @@ uint64_t Reorder::Impl::pending() const {
 
 std::vector<SourceState> Reorder::Impl::sources() const {
   std::vector<SourceState> out;
+  std::unordered_map<SymbolId, size_t> at_of;
   for (uint32_t i = 0; i < clocks_.count(); ++i) {
     const SourceClocks::Source& s = clocks_.at(i);
-    out.push_back({s.id, s.max_ns, clocks_.is_idle(i), s.finished, s.late});
+    const auto [at, is_new] = at_of.try_emplace(s.id, out.size());
+    if (is_new) {
+      out.push_back({s.id, s.max_ns, clocks_.is_idle(i), s.finished, s.late});
+      continue;
+    }
+    SourceState& same = out[at->second];  // on another input
+    same.newest_ns = std::max(same.newest_ns, s.max_ns);
+    same.idle = same.idle && clocks_.is_idle(i);
+    same.finished = same.finished && s.finished;
+    same.late += s.late;
   }
   const SymbolTable& names = *pack_->symbols;
   std::sort(out.begin(), out.end(), [&](const SourceState& a, const SourceState& b) {

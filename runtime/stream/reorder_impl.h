@@ -46,11 +46,6 @@ class Reorder::Impl {
   /// False when the record has to wait for a second one that confirms its time.
   bool confirm_jump(abi::Record* record, uint32_t index);
   void reject_held(uint32_t index);
-  /// The input of a record: that of the batch; none is named: its source's own, when it has one.
-  [[nodiscard]] uint32_t input_of(const SourceClocks::Source& source) const {
-    const bool own = input_ == kNoSymbol && source.own_input != SourceClocks::kNoInput;
-    return own ? source.own_input : input_index_;
-  }
   void advance(uint32_t source, int64_t ts_ns);
   void refresh_watermark();
   void insert(abi::Record* record);

@@ -5,19 +5,50 @@
 
 namespace reflex::stream {
 
-uint32_t SourceClocks::find(SymbolId id) {
-  const auto [entry, is_new] = index_.try_emplace(id, static_cast<uint32_t>(sources_.size()));
-  if (is_new) {
-    sources_.emplace_back();
-    sources_.back().id = id;
-    sources_.back().heard_ns = listened_ns_;
-    heap_.push_back(entry->second);
-    place(heap_.size() - 1, entry->second);
-    sift_up(heap_.size() - 1);
-  }
+uint32_t SourceClocks::add(SymbolId id) {
+  const auto index = static_cast<uint32_t>(sources_.size());
+  sources_.emplace_back();
+  sources_.back().id = id;
+  sources_.back().heard_ns = listened_ns_;
+  heap_.push_back(index);
+  place(heap_.size() - 1, index);
+  sift_up(heap_.size() - 1);
+  return index;
+}
+
+void SourceClocks::enter(uint32_t index, uint32_t input) {
+  Source& source = sources_[index];
+  source.input = input;
+  index_[key_of(source.id, input)] = index;
+  by_name_[source.id].push_back(index);
+}
+
+uint32_t SourceClocks::find(SymbolId id, uint32_t input) {
+  const auto known = index_.find(key_of(id, input));
   last_id_ = id;
-  last_index_ = entry->second;
+  last_input_ = input;
+  last_index_ = known != index_.end() ? known->second : add(id);
+  if (known == index_.end()) enter(last_index_, input);
   return last_index_;
+}
+
+uint32_t SourceClocks::source_alone(SymbolId id) {
+  const auto own = input_index_.find(id);
+  const bool declared = own != input_index_.end() && inputs_[own->second].declared;
+  return source(id, declared ? own->second : input(kNoSymbol));
+}
+
+std::vector<uint32_t> SourceClocks::all_of(SymbolId id) {
+  if (by_name_[id].empty()) source(id, input(id));
+  return by_name_[id];
+}
+
+std::optional<uint32_t> SourceClocks::own_of(SymbolId id) const {
+  const auto input = input_index_.find(id);
+  if (input == input_index_.end()) return std::nullopt;
+  const auto own = index_.find(key_of(id, input->second));
+  if (own == index_.end()) return std::nullopt;
+  return own->second;
 }
 
 uint32_t SourceClocks::input(SymbolId id) {
@@ -26,12 +57,11 @@ uint32_t SourceClocks::input(SymbolId id) {
   return entry->second;
 }
 
-void SourceClocks::declare(uint32_t index, bool is_log) {
-  Source& source = sources_[index];
+void SourceClocks::declare(SymbolId id, bool is_log) {
+  Source& source = sources_[this->source(id, input(id))];
   source.declared = true;
   source.finished = false;  // it was, in a state that was loaded: now it goes on
-  source.own_input = input(source.id);
-  Input& own = inputs_[source.own_input];
+  Input& own = inputs_[source.input];
   own.declared = true;
   if (is_log || own.opening || own.pace_ns >= idle_after_ns_) return;
   own.opening = true;
@@ -44,27 +74,26 @@ void SourceClocks::open(Input& input) {
   --opening_;
 }
 
-void SourceClocks::join(uint32_t index, uint32_t input) {
+void SourceClocks::join(uint32_t index) {
   Source& source = sources_[index];
-  if (inputs_[input].sources.empty()) hold_no_more(inputs_[input].id);
-  source.input = input;
-  source.progress_ns = inputs_[input].pace_ns;
-  std::vector<uint32_t>& all = inputs_[input].sources;
-  if (std::find(all.begin(), all.end(), index) == all.end()) all.push_back(index);
+  Input& on = inputs_[source.input];
+  if (on.sources.empty()) hold_no_more(on.id);
+  source.progress_ns = on.pace_ns;
+  on.sources.push_back(index);
 }
 
 /// A declared source that only brings events of others does not wait for one of its own.
 void SourceClocks::hold_no_more(SymbolId input) {
-  const auto own = index_.find(input);
-  if (own == index_.end()) return;
-  const Source& source = sources_[own->second];
+  const auto own = own_of(input);
+  if (!own) return;
+  const Source& source = sources_[*own];
   if (source.max_ns == kNothing && source.heap_position != SIZE_MAX) remove(source.heap_position);
 }
 
-void SourceClocks::advance(uint32_t index, uint32_t input, int64_t ts_ns) {
-  if (sources_[index].input != input) join(index, input);
+void SourceClocks::advance(uint32_t index, int64_t ts_ns) {
+  if (sources_[index].max_ns == kNothing) join(index);
   Source& source = sources_[index];
-  Input& on = inputs_[input];
+  Input& on = inputs_[source.input];
   furthest_ns_ = std::max(furthest_ns_, ts_ns);
   on.furthest_ns = std::max(on.furthest_ns, ts_ns);
   if (ts_ns > source.max_ns) {
@@ -87,16 +116,12 @@ void SourceClocks::advance(uint32_t index, uint32_t input, int64_t ts_ns) {
   }
 }
 
-void SourceClocks::finish(uint32_t index) {
-  Source& source = sources_[index];
-  source.finished = true;
-  make_idle(index);
-  const auto own = input_index_.find(source.id);
-  if (own == input_index_.end()) return;
-  open(inputs_[own->second]);
-  for (const uint32_t member : inputs_[own->second].sources) {
-    if (sources_[member].input == own->second) make_idle(member);
-  }
+void SourceClocks::finish(SymbolId id) {
+  const uint32_t own = source(id, input(id));
+  sources_[own].finished = true;
+  make_idle(own);
+  open(inputs_[sources_[own].input]);
+  for (const uint32_t member : inputs_[sources_[own].input].sources) make_idle(member);
 }
 
 void SourceClocks::make_idle(uint32_t index) {
@@ -158,7 +183,7 @@ void SourceClocks::save_paces(StateWriter& writer) const {
   }
   writer.u64(sources_.size());
   for (const Source& source : sources_) {  // in the order of save()
-    writer.u64(source.input == kNoInput ? 0 : source.input + 1);
+    writer.u64(source.input);
     writer.i64(source.progress_ns);
     writer.i64(source.heard_pace_ns);
     writer.flag(source.quiet_entry != 0);
@@ -179,23 +204,21 @@ void SourceClocks::load_paces(StateReader& reader) {
     if (in.pace_ns < 0 || (in.furthest_ns != kNothing && in.furthest_ns < 0)) reader.fail();
   }
   if (reader.count(4) != sources_.size()) reader.fail();
+  if (inputs_.empty() && !sources_.empty()) reader.fail();
   for (uint32_t i = 0; i < sources_.size() && !reader.failed(); ++i) {
-    const uint64_t input = reader.bounded(inputs_.size());
+    const auto input = static_cast<uint32_t>(reader.bounded(inputs_.size() - 1));
     Source& source = sources_[i];
     source.progress_ns = reader.i64();
     source.heard_pace_ns = reader.i64();
     const bool quiet = reader.flag();
-    if (source.declared) source.own_input = this->input(source.id);
-    if (source.progress_ns < 0 || source.heard_pace_ns < 0) reader.fail();
-    if (input == 0) {
-      // What is active and has spoken came on some input.
-      if (source.max_ns != kNothing) reader.fail();
-      continue;
+    if (reader.failed() || index_.contains(key_of(source.id, input))) return reader.fail();
+    enter(i, input);
+    Input& on = inputs_[input];
+    if (source.progress_ns < 0 || source.heard_pace_ns < 0 || source.heard_pace_ns > on.pace_ns) {
+      reader.fail();
     }
-    source.input = static_cast<uint32_t>(input - 1);
-    Input& on = inputs_[source.input];
+    if (source.max_ns == kNothing) continue;
     on.sources.push_back(i);
-    if (source.max_ns == kNothing || source.heard_pace_ns > on.pace_ns) reader.fail();
     if (quiet && source.heap_position == SIZE_MAX && !reader.failed()) {
       source.quiet_entry = ++quiet_entries_;
       if (on.quiet.empty()) inputs_with_quiet_.push_back(source.input);
@@ -210,19 +233,19 @@ void SourceClocks::assume_paces() {
   for (uint32_t i = 0; i < sources_.size(); ++i) {
     Source& source = sources_[i];
     const uint32_t own = input(source.id);
+    if (index_.contains(key_of(source.id, own))) continue;
+    enter(i, own);
     inputs_[own].declared = source.declared;
-    if (source.declared) source.own_input = own;
     if (source.max_ns == kNothing) continue;
     inputs_[own].furthest_ns = source.max_ns;
     inputs_[own].sources.push_back(i);
-    source.input = own;
   }
 }
 
 void SourceClocks::load(StateReader& reader, abi::RecordReader& records,
                         const std::shared_ptr<Slab>& slab) {
   for (size_t left = reader.count(8); left > 0 && !reader.failed(); --left) {
-    const uint32_t index = find(reader.symbol());
+    const uint32_t index = add(reader.symbol());  // its input stands in the paces
     Source& source = sources_[index];
     source.max_ns = reader.i64();
     source.finished = reader.flag();
@@ -268,6 +291,15 @@ void SourceClocks::make_quiet(uint32_t index) {
   source.quiet_entry = ++quiet_entries_;
   Input& input = inputs_[source.input];
   if (input.quiet.empty()) inputs_with_quiet_.push_back(source.input);
+  // Entries of sources that have spoken since stand behind the first one: they are left out at times.
+  if (input.quiet.size() > 2 * input.sources.size() + 64) {
+    decltype(input.quiet) valid;
+    for (; !input.quiet.empty(); input.quiet.pop()) {
+      const Quiet& top = input.quiet.top();
+      if (sources_[top.source].quiet_entry == top.entry) valid.push(top);
+    }
+    input.quiet.swap(valid);
+  }
   input.quiet.push({source.max_ns - source.heard_pace_ns, index, source.quiet_entry});
 }
 

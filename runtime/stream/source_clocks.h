@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <unordered_map>
 #include <vector>
@@ -45,30 +46,32 @@ class SourceClocks {
     bool finished = false;
     bool declared = false;            // its end will be told
     size_t heap_position = SIZE_MAX;  // SIZE_MAX: quiet, idle or finished
-    uint32_t input = kNoInput;        // on which its newest event came
-    uint32_t own_input = kNoInput;    // that of its name, once it is declared
+    uint32_t input = 0;               // on which its events come
     int64_t progress_ns = 0;          // its own part of the input's pace
     int64_t heard_pace_ns = 0;        // of the input, when its clock last went on
     uint64_t quiet_entry = 0;         // that counts of those in Input::quiet; 0: not quiet
     abi::Record* held = nullptr;      // waits for a second event to confirm a clock jump
     std::shared_ptr<Slab> held_slab;  // where it lives
     SymbolId held_input = kNoSymbol;  // what it was read from
-    /// True when an event of this time on input `on` would change nothing.
-    [[nodiscard]] bool covers(int64_t ts_ns, uint32_t on) const {
-      return ts_ns <= max_ns && heap_position != SIZE_MAX && input == on;
+    /// True when an event of this time would change nothing.
+    [[nodiscard]] bool covers(int64_t ts_ns) const {
+      return ts_ns <= max_ns && heap_position != SIZE_MAX;
     }
   };
 
   SourceClocks(int64_t lateness_ns, int64_t idle_after_ns)
       : lateness_ns_(lateness_ns), idle_after_ns_(idle_after_ns) {}
 
-  static constexpr uint32_t kNoInput = UINT32_MAX;
-
-  /// Index of a source; it becomes active at first sight.
-  uint32_t source(SymbolId id) {
-    if (id == last_id_ && !sources_.empty()) return last_index_;
-    return find(id);
+  /// Index of a source on an input; it becomes active at first sight. The same name on two inputs
+  /// (days of one log) has two clocks: each is read at its own pace.
+  uint32_t source(SymbolId id, uint32_t input) {
+    if (id == last_id_ && input == last_input_ && !sources_.empty()) return last_index_;
+    return find(id, input);
   }
+  /// Of a record that comes without an input: its own one, when it is declared.
+  uint32_t source_alone(SymbolId id);
+  /// All clocks of a name; there is one at least.
+  std::vector<uint32_t> all_of(SymbolId id);
   Source& at(uint32_t index) { return sources_[index]; }
   [[nodiscard]] const Source& at(uint32_t index) const { return sources_[index]; }
   [[nodiscard]] size_t count() const { return sources_.size(); }
@@ -77,15 +80,14 @@ class SourceClocks {
   /// Index of an input; kNoSymbol: the one of records that name none.
   uint32_t input(SymbolId id);
   /// From now on its end will be told.
-  void declare(uint32_t index, bool is_log);
+  void declare(SymbolId id, bool is_log);
   /// Something came on a declared source, be it of others.
   void bring(SymbolId input) {
-    const auto own = index_.find(input);
-    if (own != index_.end()) sources_[own->second].spoke = true;
+    if (const auto own = own_of(input)) sources_[*own].spoke = true;
   }
   /// An event of the source came on the input.
-  void advance(uint32_t index, uint32_t input, int64_t ts_ns);
-  void finish(uint32_t index);
+  void advance(uint32_t index, int64_t ts_ns);
+  void finish(SymbolId id);
   /// The wall clock says so. Told once a second or so; a longer pause counts as kTickGapMaxNs.
   void tick(int64_t wall_ns);
   [[nodiscard]] int64_t last_tick_ns() const { return last_tick_ns_; }
@@ -116,12 +118,17 @@ class SourceClocks {
     bool opening = false;  // what its sources are is not known yet
     int64_t pace_ns = 0;
     int64_t furthest_ns = kNothing;
-    std::vector<uint32_t> sources;  // that came on it, also those that came on another one since
+    std::vector<uint32_t> sources;  // that came on it
     std::priority_queue<Quiet, std::vector<Quiet>, std::greater<>> quiet;  // also of old entries
   };
 
-  uint32_t find(SymbolId id);
-  void join(uint32_t index, uint32_t input);
+  static uint64_t key_of(SymbolId id, uint32_t input) { return uint64_t{id} << 32 | input; }
+  uint32_t find(SymbolId id, uint32_t input);
+  uint32_t add(SymbolId id);
+  void enter(uint32_t index, uint32_t input);
+  void join(uint32_t index);
+  /// The clock of a name on the input of that name.
+  [[nodiscard]] std::optional<uint32_t> own_of(SymbolId id) const;
   void hold_no_more(SymbolId input);
   [[nodiscard]] int64_t quiet_after_ns() const { return idle_after_ns_ + 2 * lateness_ns_; }
   void open(Input& input);
@@ -143,7 +150,8 @@ class SourceClocks {
   int64_t lateness_ns_;
   int64_t idle_after_ns_;
   std::vector<Source> sources_;
-  std::unordered_map<SymbolId, uint32_t> index_;
+  std::unordered_map<uint64_t, uint32_t> index_;  // by key_of()
+  std::unordered_map<SymbolId, std::vector<uint32_t>> by_name_;
   std::vector<uint32_t> heap_;  // min-heap of active sources by max_ns
   std::vector<Input> inputs_;
   std::unordered_map<SymbolId, uint32_t> input_index_;
@@ -151,6 +159,7 @@ class SourceClocks {
   size_t opening_ = 0;  // inputs
   uint64_t quiet_entries_ = 0;
   SymbolId last_id_ = 0;
+  uint32_t last_input_ = 0;
   uint32_t last_index_ = 0;
   int64_t furthest_ns_ = kNothing;
   int64_t watermark_ns_ = kNothing;

@@ -236,6 +236,30 @@ TEST(Reorder, Files_that_are_read_at_different_paces_do_not_wait_for_each_other_
   }
 }
 
+TEST(Reorder, One_source_in_two_files_is_read_at_two_paces) {
+  Feed feed;
+  feed.reorder().add_source(feed.symbol("day1"), false);
+  feed.reorder().add_source(feed.symbol("day2"), false);
+  const auto read = [&](const char* file, int64_t from_s, int64_t to_s) {
+    feed.input = feed.symbol(file);
+    for (int64_t second = from_s; second < to_s; ++second) {
+      feed.push({{second * 1'000, "n", "x"}, {second * 1'000, "n", "y"}});
+      feed.release();
+    }
+  };
+  read("day2", 86'400, 86'700);
+  read("day1", 0, 3'000);
+  read("day2", 86'700, 87'000);
+  read("day1", 3'000, 86'400);
+  feed.reorder().finish_source(feed.symbol("day1"));
+  read("day2", 87'000, 88'000);
+  feed.finish();
+  EXPECT_TRUE(feed.late.empty());
+  EXPECT_EQ(feed.released.size(), 2u * 88'000);
+  const auto sources = feed.reorder().sources();  // files that bring nothing of their own, x and y
+  EXPECT_EQ(sources.size(), 4u);
+}
+
 TEST(Reorder, A_source_behind_by_an_hour_is_waited_for_one_behind_by_a_day_is_not) {
   Feed feed;
   feed.read_a_file();

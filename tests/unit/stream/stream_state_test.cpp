@@ -20,6 +20,7 @@ struct Event {
   std::string node;
   std::string source = "s";
   std::string id = {};
+  std::string input = {};
 };
 
 /// A reorder buffer in a symbol table of its own, in which ids come in another order each time.
@@ -104,6 +105,7 @@ std::vector<Event> random_events() {
     event.node = "n" + std::to_string(*rc::gen::inRange(0, 3));
     event.source = *rc::gen::element<std::string>("s", "s", "q");
     if (*rc::gen::inRange(0, 3) == 0) event.id = std::to_string(*rc::gen::inRange(0, 5));
+    event.input = *rc::gen::element<std::string>("", "", "a", "b");
     events.push_back(event);
   }
   return events;
@@ -118,8 +120,8 @@ TEST(StreamState, A_reorder_buffer_goes_on_from_its_state_as_if_nothing_had_happ
     std::string expected;
     std::string got;
     for (size_t i = 0; i < events.size(); ++i) {
-      straight.push(events[i]);
-      moved->push(events[i]);
+      straight.push(events[i], events[i].input);
+      moved->push(events[i], events[i].input);
       if (*rc::gen::inRange(0, 3) == 0) {
         straight.reorder().tick(events[i].ms * kNsPerMs);
         moved->reorder().tick(events[i].ms * kNsPerMs);
