@@ -6,11 +6,14 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "runtime/app/commands.h"
 #include "runtime/app/input_options.h"
 #include "runtime/app/load_packs.h"
+#include "runtime/base/crc32c.h"
 #include "runtime/broker/connect.h"
 #include "runtime/cluster/feed.h"
 #include "runtime/cluster/roles.h"
@@ -121,6 +124,7 @@ class Worker {
   }
 
   Status route(const cluster::RoleContext& context) {
+    if (auto status = same_inventory(context); !status.ok()) return status;
     if (flags_.live) return route_live(context);
     if (auto status = check_files(flags_.input, {}); !status.ok()) return status;
     auto options = pipeline_options(flags_.input);
@@ -135,12 +139,15 @@ class Worker {
   }
 
   Status signals(const cluster::RoleContext& context) {
+    if (auto status = same_inventory(context); !status.ok()) return status;
     if (flags_.any) return cluster::signals_units(context);
     auto ended = cluster::signals(context, flags_.partition);
     return ended.ok() ? ok_status() : Status(ended.error());
   }
 
   Status attribute(const cluster::RoleContext& context) {
+    if (auto status = same_inventory(context); !status.ok()) return status;
+    if (auto status = same_workers(context); !status.ok()) return status;
     cluster::AttributionOptions options;
     options.workers = flags_.workers;
     options.line = [](const abi::Verdict& verdict) { return explain::to_json(verdict, false); };
@@ -157,6 +164,7 @@ class Worker {
   }
 
   Status collect(const cluster::RoleContext& context) {
+    if (auto status = same_workers(context); !status.ok()) return status;
     return with_output([&](const cluster::TakeLine& take) {
       return cluster::collect(context, flags_.workers, take);
     });
@@ -192,6 +200,24 @@ class Worker {
     options.lease = ms_of(flags_.lease_s);
     options.stopped = [] { return stop_asked.load(); };
     return options;
+  }
+
+  /// Another inventory on one worker would be other verdicts, in silence.
+  Status same_inventory(const cluster::RoleContext& context) const {
+    uint32_t sum = 0;
+    for (const auto& path : flags_.input.inventories) {
+      std::ifstream file(path, std::ios::binary);
+      const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+      sum = crc32c(bytes, sum);
+    }
+    const bool any = !flags_.input.inventories.empty();
+    return cluster::join_same(*context.broker, context.stream, "inventory",
+                              any ? fmt::format("{:08x}", sum) : "none", "--inventory");
+  }
+
+  Status same_workers(const cluster::RoleContext& context) const {
+    return cluster::join_same(*context.broker, context.stream, "workers",
+                              fmt::format("{} workers", flags_.workers), "--workers");
   }
 
   Status read_inventory(topology::Topology& topology) {

@@ -63,6 +63,17 @@ Status join_run(broker::Broker& broker, const std::string& stream, const std::st
       stream, agreed.value(), mine)};
 }
 
+Status join_same(broker::Broker& broker, const std::string& stream, const std::string& what,
+                 const std::string& mine, const std::string& flag) {
+  auto agreed = agree(broker, stream + "." + what, mine);
+  if (!agreed.ok()) return agreed.error();
+  if (agreed.value() == mine) return ok_status();
+  return Error{fmt::format(
+      "the stream {} is of a run with another {} ({}; here: {}): give all processes of a run the "
+      "same {}, or this run another --stream",
+      stream, what, agreed.value(), mine, flag)};
+}
+
 Status join_input(broker::Broker& broker, const std::string& stream,
                   const std::vector<std::string>& paths) {
   const std::string subject = stream + ".input";

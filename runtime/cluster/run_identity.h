@@ -21,6 +21,11 @@ Result<std::string> agree(broker::Broker& broker, const std::string& subject,
 Status join_run(broker::Broker& broker, const std::string& stream, const std::string& set_sha256,
                 uint32_t partitions);
 
+/// What some processes of a run must have in common: `what` names the subject ("inventory"), `mine`
+/// is what this one has, `flag` the option that says so. Errors: another one has something else.
+Status join_same(broker::Broker& broker, const std::string& stream, const std::string& what,
+                 const std::string& mine, const std::string& flag);
+
 /// A router that is started again reads the same files and says what it said. Errors: the stream
 /// holds other input, or standard input, which nobody can read again.
 Status join_input(broker::Broker& broker, const std::string& stream,

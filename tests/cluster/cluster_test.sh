@@ -49,7 +49,7 @@ serve() {
     done
     echo "the mock brokers do not come"; exit 1
   fi
-  port=$((20000 + RANDOM % 20000))
+  port=$((20000 + RANDOM % 12000)) # below the ports that clients get (32768 on)
   url=nats://127.0.0.1:$port
   nats-server -js -sd "$work/js.$1" -a 127.0.0.1 -p "$port" >"$work/nats.$1.log" 2>&1 &
   server=${#pids[@]}
