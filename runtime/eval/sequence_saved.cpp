@@ -102,14 +102,10 @@ void SequenceStates::save_pair(abi::SignalId signal, EntityIndex entity, const P
     plan.out.i64(armed_at(*t));
     plan.out.u64(t->tag);
   }
-  for (size_t i = 0; i < ring.refs.size(); ++i) {
-    const int64_t ts_ns = ring.refs[i].ts_ns;
-    const bool runs = std::any_of(begin, end, [&](const Timer& t) { return armed_at(t) == ts_ns; });
-    // on_timer() takes the last one of a time.
-    const bool later =
-        std::any_of(ring.refs.begin() + static_cast<std::ptrdiff_t>(i) + 1, ring.refs.end(),
-                    [&](const abi::EventRef& r) { return r.ts_ns == ts_ns; });
-    if (runs && !later) refs.push_back(ring.refs[i]);
+  for (const abi::EventRef& ref : ring.refs) {
+    const bool runs =
+        std::any_of(begin, end, [&](const Timer& t) { return armed_at(t) == ref.ts_ns; });
+    if (runs) refs.push_back(ref);
   }
   plan.refs(refs);
 }

@@ -72,7 +72,11 @@ void SequenceStates::on_single(abi::SignalId signal, const EventView& event, Ent
 
 void SequenceStates::keep_ref(abi::SignalId signal, EntityIndex entity, const abi::Record& record) {
   RefRing& ring = refs_[plans_[signal].states].at(entity);
-  if (plans_[signal].form == Form::kLatestPair) ring.refs.clear();
+  if (plans_[signal].form == Form::kLatestPair) {
+    ring.refs.clear();
+  } else if (!ring.refs.empty() && ring.refs.back().ts_ns == record.ts_ns) {
+    ring.refs.pop_back();  // a firing names the last event of its time
+  }
   ring.push(record);
 }
 

@@ -391,6 +391,36 @@ TEST(State, GoesOnAsIfItHadNeverStopped) {
   }));
 }
 
+// More events of one time than a firing names, before and after a save: the one before stays named.
+TEST(State, ManyEventsOfOneTimeDoNotPushOutTheOneBefore) {
+  Everything e;
+  std::vector<Event> events{{0, 0, 0, 0, 0}};
+  for (int i = 0; i < 12; ++i) events.push_back({2, 0, 0, 0, i});
+  events.push_back({9, 2, 1, 0, 0});
+  e.load(events);
+  std::vector<abi::Firing> want;
+  std::vector<abi::Firing> got;
+  auto straight = e.engine(1);
+  auto stopped = e.engine(1);
+  size_t from = 0;
+  for (const size_t to : {size_t{4}, events.size()}) {
+    e.process(*straight, from, to, 0, want);
+    e.process(*stopped, from, to, 0, got);
+    from = to;
+    const std::string bytes = e.saved(*stopped);
+    EXPECT_EQ(difference(bytes, e.saved(*straight)), "");
+    stopped = e.loaded(bytes, 2);
+    ASSERT_NE(stopped, nullptr);
+  }
+  EXPECT_EQ(print(got), print(want));
+  const auto absent = std::find_if(want.begin(), want.end(), [&](const abi::Firing& f) {
+    return e.s.b.pack->signals[f.signal].name == "absent_all" && f.ts_ns == 8 * kSec;
+  });
+  ASSERT_NE(absent, want.end());
+  ASSERT_EQ(absent->events.size(), 1u);
+  EXPECT_EQ(absent->events[0].ts_ns, 0);
+}
+
 std::vector<Event> many_events(size_t n) {
   std::vector<Event> events;
   uint32_t random = 7;
