@@ -49,6 +49,7 @@ class LogDecoder::Impl {
         clock_(options_, notices_) {}
 
   void decode(std::string_view text, uint64_t first_line, RecordBatch& out) {
+    out.input = source_;
     if (text.empty()) return;
     counters_.bytes += text.size();
     const bool has_escapes = std::memchr(text.data(), '\x1b', text.size()) != nullptr;

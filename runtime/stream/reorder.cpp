@@ -130,11 +130,11 @@ void Reorder::Impl::accept(abi::Record* record) {
                                              : clocks_.source(record->source, input_index_);
   clocks_.at(index).spoke = true;
   if (is_watermark_fresh_ && clocks_.at(index).covers(ts_ns)) {
-    return insert(record);  // the common case: no clock moves
+    return insert(record, index);  // the common case: no clock moves
   }
   if (!confirm_jump(record, index)) return;
   advance(index, ts_ns);
-  insert(record);
+  insert(record, index);
 }
 
 bool Reorder::Impl::confirm_jump(abi::Record* record, uint32_t index) {
@@ -155,7 +155,7 @@ bool Reorder::Impl::confirm_jump(abi::Record* record, uint32_t index) {
   source.held = nullptr;  // two events agree: the clock is right
   slabs_.push({held->ts_ns, std::move(source.held_slab)});
   advance(index, held->ts_ns);
-  insert(held);
+  insert(held, index);
   return true;
 }
 
@@ -169,7 +169,7 @@ void Reorder::Impl::progress(SymbolId id, int64_t newest_ns) {
     if (held != nullptr && std::abs(newest_ns - held->ts_ns) <= options_.jump_limit_ns) {
       source.held = nullptr;
       slabs_.push({held->ts_ns, std::move(source.held_slab)});
-      insert(held);
+      insert(held, index);
     }
     if (newest_ns > source.max_ns) advance(index, newest_ns);
   }
@@ -193,21 +193,19 @@ void Reorder::Impl::refresh_watermark() {
   is_watermark_fresh_ = true;
 }
 
-void Reorder::Impl::insert(abi::Record* record) {
+void Reorder::Impl::insert(abi::Record* record, uint32_t source) {
   batch_.last_ns = std::max(batch_.last_ns, record->ts_ns);
-  if (record->ts_ns < watermark_ns_) return insert_late(record);
+  if (record->ts_ns < watermark_ns_) return insert_late(record, source);
   ring_.add(record->ts_ns, {record, 0, record->source, order_.tie_rank(*record),
                             record->id == nullptr && !kind_dedup_.applies(record->kind)});
 }
 
-void Reorder::Impl::insert_late(abi::Record* record) {
+void Reorder::Impl::insert_late(abi::Record* record, uint32_t source) {
   if (record->id != nullptr && id_dedup_.is_duplicate(*record)) {
     return reject(Reject::kDuplicate);
   }
   reject(Reject::kLate);
-  ++clocks_.at(input_ == kNoSymbol ? clocks_.source_alone(record->source)
-                                   : clocks_.source(record->source, input_index_))
-        .late;
+  ++clocks_.at(source).late;
   record->flags |= abi::kRecordLate;
   late_.push_back(record);
   // What is staged is not out yet. (The other bound counts after a load with a shorter delay.)

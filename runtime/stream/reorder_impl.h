@@ -48,8 +48,9 @@ class Reorder::Impl {
   void reject_held(uint32_t index);
   void advance(uint32_t source, int64_t ts_ns);
   void refresh_watermark();
-  void insert(abi::Record* record);
-  void insert_late(abi::Record* record);
+  /// `source`: whose clock it came by.
+  void insert(abi::Record* record, uint32_t source);
+  void insert_late(abi::Record* record, uint32_t source);
 
   /// Moves all entries before a time into total order.
   void drain(int64_t limit_ns);

@@ -370,8 +370,8 @@ void SourceClocks::sift_down(size_t position) {
   for (;;) {
     size_t child = 2 * position + 1;
     if (child >= heap_.size()) return;
-    if (child + 1 < heap_.size() && time(child + 1) < time(child)) ++child;
-    if (time(position) <= time(child)) return;
+    if (child + 1 < heap_.size() && before(child + 1, child)) ++child;
+    if (before(position, child)) return;
     const uint32_t index = heap_[position];
     place(position, heap_[child]);
     place(child, index);
@@ -382,7 +382,7 @@ void SourceClocks::sift_down(size_t position) {
 void SourceClocks::sift_up(size_t position) {
   while (position > 0) {
     const size_t parent = (position - 1) / 2;
-    if (time(parent) <= time(position)) return;
+    if (before(parent, position)) return;
     const uint32_t index = heap_[position];
     place(position, heap_[parent]);
     place(parent, index);

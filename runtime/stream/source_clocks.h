@@ -68,7 +68,7 @@ class SourceClocks {
     if (id == last_id_ && input == last_input_ && !sources_.empty()) return last_index_;
     return find(id, input);
   }
-  /// Of a record that comes without an input: its own one, when it is declared.
+  /// Of a record of a batch that names no input: its own input, when it is declared.
   uint32_t source_alone(SymbolId id);
   /// All clocks of a name; there is one at least.
   std::vector<uint32_t> all_of(SymbolId id);
@@ -110,7 +110,9 @@ class SourceClocks {
     int64_t key_ns = 0;
     uint32_t source = 0;
     uint64_t entry = 0;
-    friend bool operator>(const Quiet& a, const Quiet& b) { return a.key_ns > b.key_ns; }
+    friend bool operator>(const Quiet& a, const Quiet& b) {
+      return a.key_ns != b.key_ns ? a.key_ns > b.key_ns : a.source > b.source;
+    }
   };
   struct Input {
     SymbolId id = kNoSymbol;
@@ -146,6 +148,10 @@ class SourceClocks {
     sources_[index].heap_position = position;
   }
   [[nodiscard]] int64_t time(size_t position) const { return sources_[heap_[position]].max_ns; }
+  /// Ties by index: which one is on top must not depend on how the heap came about.
+  [[nodiscard]] bool before(size_t a, size_t b) const {
+    return time(a) != time(b) ? time(a) < time(b) : heap_[a] < heap_[b];
+  }
 
   int64_t lateness_ns_;
   int64_t idle_after_ns_;

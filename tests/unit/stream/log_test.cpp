@@ -87,6 +87,7 @@ Decoded decode(const std::string& text, LogOptions options = {}, size_t chunk_li
     begin = end;
   }
   decoder.finish(batch);
+  EXPECT_EQ(batch.input, text.empty() ? kNoSymbol : pack->symbols->intern("log"));
   Decoded out;
   for (const abi::Record* record : batch.records) {
     out.events.push_back(show(*record, *pack));
