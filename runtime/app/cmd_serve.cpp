@@ -210,6 +210,11 @@ Command add_serve(CLI::App& app, const CommonFlags& common) {
       print_error(common, config.error().message);
       return static_cast<int>(kUsage);
     }
+    if (config_file(*flags).empty()) {
+      print_note(common, fmt::format("no --config and no {}: every key has its default (an example: "
+                                     "`reflex config default > reflex.toml`)",
+                                     kStandardConfig));
+    }
     return Server(std::move(config).value(), *flags, common).run();
   };
 }
@@ -238,7 +243,7 @@ int check_file(const std::string& path, const CommonFlags& common) {
 
 Command add_config(CLI::App& app, const CommonFlags& common) {
   auto flags = std::make_shared<ConfigFlags>();
-  auto checked = std::make_shared<std::string>("/etc/reflex/reflex.toml");
+  auto checked = std::make_shared<std::string>(kStandardConfig);
   auto* sub = app.add_subcommand("config", "the configuration of `serve`");
   sub->require_subcommand(1);
   auto* show = sub->add_subcommand("show", "every value in force and where it comes from");

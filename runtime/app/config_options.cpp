@@ -14,12 +14,15 @@ void add_config_options(CLI::App& sub, ConfigFlags& flags) {
   sub.add_option("--set", flags.set, "KEY=VALUE: over the file and the environment");
 }
 
+std::string config_file(const ConfigFlags& flags) {
+  if (!flags.file.empty()) return flags.file;
+  std::error_code none;
+  return std::filesystem::exists(kStandardConfig, none) ? kStandardConfig : "";
+}
+
 Result<serve::Config> load_config(const ConfigFlags& flags) {
   serve::ConfigRequest request;
-  request.file = flags.file;
-  std::error_code none;
-  constexpr const char* kStandard = "/etc/reflex/reflex.toml";
-  if (request.file.empty() && std::filesystem::exists(kStandard, none)) request.file = kStandard;
+  request.file = config_file(flags);
   for (const auto& pair : flags.set) {
     const size_t eq = pair.find('=');
     if (eq == std::string::npos || eq == 0) {

@@ -14,8 +14,12 @@ struct ConfigFlags {
   std::vector<std::string> set;  // KEY=VALUE
 };
 
+/// Read when no other is named and it is there; the package installs it.
+inline constexpr const char* kStandardConfig = "/etc/reflex/reflex.toml";
+
 void add_config_options(CLI::App& sub, ConfigFlags& flags);
-/// Without --config: /etc/reflex/reflex.toml when it is there.
+/// What load_config reads: that of --config, else kStandardConfig when it is there, else "".
+std::string config_file(const ConfigFlags& flags);
 Result<serve::Config> load_config(const ConfigFlags& flags);
 
 }  // namespace reflex::app

@@ -321,10 +321,47 @@ int64_t ConfigTable::duration_ns(std::string_view key) const {
   return value->ns;
 }
 
+Status only_files(const std::vector<std::string>& paths) {
+  for (const auto& path : paths) {
+    std::error_code none;
+    const fs::file_status status = fs::status(path, none);
+    if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) {
+      return Error{fmt::format("{} is neither a file nor a folder", path)};
+    }
+  }
+  return ok_status();
+}
+
+namespace {
+
+/// What the keys of the main table name; sources and sinks look at theirs.
+void check_paths(const ConfigTable& table, std::vector<std::string>& problems) {
+  for (const KeySpec& spec : config_keys()) {
+    if (spec.form != ValueForm::kPath && spec.form != ValueForm::kPaths) continue;
+    const ConfigValue& value = table.all().find(spec.key)->second;
+    const auto paths = spec.form == ValueForm::kPaths ? table.texts(spec.key)
+                                                      : std::vector{table.text(spec.key)};
+    if (auto status = only_files(paths); !status.ok()) {
+      problems.push_back(fmt::format("{}: {}: {}", value.origin, spec.key, status.error().message));
+    }
+  }
+  const std::string& folder = table.text("state_dir");
+  if (std::error_code none; fs::is_regular_file(folder, none)) {
+    problems.push_back(fmt::format("{}: state_dir: {} is a file; it names a folder",
+                                   table.all().find("state_dir")->second.origin, folder));
+  }
+}
+
+}  // namespace
+
 Result<Config> load_config(const ConfigRequest& request) {
   Config config;
   Reader reader(request.file);
   if (!request.file.empty()) {
+    if (auto status = only_files({request.file}); !status.ok()) return status.error();
+    if (std::error_code none; fs::is_directory(request.file, none)) {
+      return Error{fmt::format("{} is a folder; name the file in it", request.file)};
+    }
     if (auto status = reader.read(config); !status.ok()) return status.error();
   }
   for (const KeySpec& spec : config_keys()) {
@@ -339,8 +376,10 @@ Result<Config> load_config(const ConfigRequest& request) {
   fill_defaults(config.main, config_keys());
   for (auto& source : config.sources) fill_defaults(source, source_keys());
   for (auto& sink : config.sinks) fill_defaults(sink, sink_keys());
-  if (!reader.problems().empty()) {
-    return Error{fmt::format("{}", fmt::join(reader.problems(), "\n"))};
+  std::vector<std::string> problems = reader.problems();
+  check_paths(config.main, problems);
+  if (!problems.empty()) {
+    return Error{fmt::format("{}", fmt::join(problems, "\n"))};
   }
   return config;
 }

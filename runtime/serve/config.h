@@ -67,8 +67,13 @@ struct ConfigRequest {
   std::map<std::string, std::string, std::less<>> environment;  // of names that begin with REFLEX_
 };
 
-/// Errors: all that is wrong with the file at once, one line each with its place.
+/// Errors: all that is wrong with the file at once, one line each with its place; what it names as
+/// files is looked at, but not opened.
 Result<Config> load_config(const ConfigRequest& request);
+
+/// Opening a pipe or a device may wait for ever, and a start or a reload with it. What is not there
+/// is told by who reads it.
+Status only_files(const std::vector<std::string>& paths);
 
 /// "256 MiB", "10GB", "4096" -> bytes; nothing on anything else.
 bool parse_bytes(std::string_view text, uint64_t& out);

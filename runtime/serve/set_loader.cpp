@@ -34,18 +34,6 @@ std::string mark_of(const std::string& path) {
                    : path;
 }
 
-/// Opening a pipe or a device may wait for ever, and a reload with it.
-reflex::Status only_files(const std::vector<std::string>& paths) {
-  for (const auto& path : paths) {
-    std::error_code none;  // what is not there is told by who reads it
-    const fs::file_status status = fs::status(path, none);
-    if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) {
-      return Error{fmt::format("{} is neither a file nor a folder", path)};
-    }
-  }
-  return ok_status();
-}
-
 }  // namespace
 
 std::string SetLoader::folder(const char* name) const {

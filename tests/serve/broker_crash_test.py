@@ -22,7 +22,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from crash_test import Killer, lines_of  # noqa: E402
-from daemon import BEGIN_MS, Daemon, end_of, hang  # noqa: E402
+from daemon import BEGIN_MS, Daemon, differences, end_of, hang  # noqa: E402
 
 
 class Nats:
@@ -175,9 +175,7 @@ def main():
         if said is None:
             continue
         got = collections.Counter(said)
-        lost = sum((expected - got).values())
-        doubled = sum(times - 1 for times in got.values() if times > 1)
-        other = sum((got - expected).values()) - doubled
+        lost, doubled, other = differences(expected, got)
         print(f"{args.kind}, seed {args.seed}: {killer.done} kills, {count} lines published, {lines} "
               f"accepted; sink {name}: {sum(expected.values())} verdicts expected, lost {lost}, "
               f"doubled {doubled}, differing {other}")

@@ -21,7 +21,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from daemon import BEGIN_MS, Daemon, end_of, hang  # noqa: E402
+from daemon import BEGIN_MS, Daemon, differences, end_of, hang  # noqa: E402
 
 
 class Killer:
@@ -115,9 +115,7 @@ def main():
                    check=True)
     got_lines, want_lines = lines_of(daemon.verdicts), lines_of(want)
     got, expected = collections.Counter(got_lines), collections.Counter(want_lines)
-    lost = sum((expected - got).values())
-    doubled = sum(count - 1 for count in got.values() if count > 1)
-    other = sum((got - expected).values()) - doubled
+    lost, doubled, other = differences(expected, got)
     print(f"seed {args.seed}: {killer.done} kills, accepted {accepted} bodies, "
           f"{len(want_lines)} verdicts expected, lost {lost}, doubled {doubled}, differing {other}")
     good = lost == 0 and doubled == 0 and other == 0 and accepted == len(bodies)

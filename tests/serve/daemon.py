@@ -46,6 +46,12 @@ def end_of(ms):
                        "value": 1}) + "\n"
 
 
+def differences(expected, got):
+    """Of two Counters: what is (lost, doubled, there and not expected)."""
+    doubled = sum(count - 1 for count in got.values() if count > 1)
+    return (sum((expected - got).values()), doubled, sum((got - expected).values()) - doubled)
+
+
 class Daemon:
     def __init__(self, binary, folder, packs=None, settings=(), backend="interp"):
         self.binary, self.folder = binary, folder

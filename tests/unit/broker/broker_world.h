@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,5 +70,12 @@ class BrokerWorld {
   broker::Address address_;
   std::unique_ptr<broker::Outbox> outbox_;
 };
+
+/// What publish(from, to) publishes.
+inline std::multiset<std::string> lines_of(int from, int to) {
+  std::multiset<std::string> out;
+  for (int i = from; i < to; ++i) out.insert(BrokerWorld::line(i));
+  return out;
+}
 
 }  // namespace reflex

@@ -17,12 +17,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::multiset<std::string> lines_of(int from, int to) {
-  std::multiset<std::string> out;
-  for (int i = from; i < to; ++i) out.insert(BrokerWorld::line(i));
-  return out;
-}
-
 /// What a daemon has on disk: texts, and the cursor that came with the last one.
 struct Disk {
   std::multiset<std::string> lines;

@@ -16,12 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::multiset<std::string> lines_of(int from, int to) {
-  std::multiset<std::string> out;
-  for (int i = from; i < to; ++i) out.insert(BrokerWorld::line(i));
-  return out;
-}
-
 /// A journal with a source that reads a broker into it.
 class SourceWorld {
  public:

@@ -2,6 +2,7 @@
 #include "runtime/serve/config.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <sstream>
@@ -51,6 +52,26 @@ TEST(Config, UnknownKeysAreErrorsWithTheNearestOne) {
   EXPECT_EQ(error_of("[[sources]]\ntype = \"tail\"\npth = \"x\"\n"),
             "reflex.toml:3: there is no key 'pth'; did you mean 'path'?");
   EXPECT_EQ(error_of("zzzzzzzz = 1\n"), "reflex.toml:1: there is no key 'zzzzzzzz'");
+}
+
+TEST(Config, WhatIsNoFileIsToldBeforeItIsOpened) {
+  static const ScratchFolder folder;
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::ofstream(folder.file("plain")) << "x";
+  EXPECT_EQ(error_of("state_dir = \"" + folder.file("plain") + "\"\n[http]\ntokens = \"" + pipe +
+                     "\"\n[packs]\nmodel = \"/dev/zero\"\npaths = [\"not.there\", \"" + pipe +
+                     "\"]\n"),
+            "reflex.toml:6: packs.paths: " + pipe + " is neither a file nor a folder\n" +
+                "reflex.toml:5: packs.model: /dev/zero is neither a file nor a folder\n" +
+                "reflex.toml:3: http.tokens: " + pipe + " is neither a file nor a folder\n" +
+                "reflex.toml:1: state_dir: " + folder.file("plain") + " is a file; it names a folder");
+  ConfigRequest request;
+  request.file = pipe;
+  EXPECT_EQ(load_config(request).error().message, pipe + " is neither a file nor a folder");
+  request.file = folder.file("");
+  EXPECT_NE(load_config(request).error().message.find(" is a folder; name the file in it"),
+            std::string::npos);
 }
 
 TEST(Config, WrongFormsAreAllTold) {
