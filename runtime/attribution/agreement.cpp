@@ -24,23 +24,19 @@ constexpr double kNamesOwnPart = 0.8;
 constexpr int64_t kOneEventNs = kNsPerHour;
 constexpr double kHarmlessAgreement = 0.1;
 
-struct Named {
-  uint64_t part;
-  double share;  // rho * a_i
-};
-
 /// log LR of signals that name parts of one kind.
-double log_ratio(const std::vector<Named>& named) {
+template <typename NamedPart>
+double log_ratio(const std::vector<NamedPart>& named, std::vector<uint64_t>& parts) {
   double nobody = 1;  // a part that no signal names
-  for (const Named& n : named) nobody *= 1 - n.share;
-  std::vector<uint64_t> parts;
-  for (const Named& n : named) parts.push_back(n.part);
+  for (const auto& n : named) nobody *= 1 - n.share;
+  parts.clear();
+  for (const auto& n : named) parts.push_back(n.part);
   std::sort(parts.begin(), parts.end());
   parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
   double sum = std::max(0.0, kParts - static_cast<double>(parts.size())) * nobody;
   for (const uint64_t part : parts) {
     double product = 1;
-    for (const Named& n : named) {
+    for (const auto& n : named) {
       product *= (n.part == part ? n.share * kParts : 0) + 1 - n.share;
     }
     sum += product;
@@ -50,6 +46,14 @@ double log_ratio(const std::vector<Named>& named) {
 }
 
 }  // namespace
+
+// A fault weighs the same in this on each part of its node, and these candidates come in a row.
+double Scorer::agreement_nats(const Candidate& c) const {
+  if (last_agreement_.cause != c.cause || last_agreement_.row != c.row) {
+    last_agreement_ = {c.cause, c.row, agreement(c).nats};
+  }
+  return last_agreement_.nats;
+}
 
 Scorer::Agreement Scorer::agreement(const Candidate& c) const {
   Agreement out;
@@ -79,8 +83,8 @@ Scorer::Agreement Scorer::agreement(const Candidate& c) const {
     }
   }
   if (naming.size() < 2 || to_ns - from_ns < kOneEventNs) return out;
-  std::vector<Named> named;
-  named.reserve(naming.size());
+  std::vector<NamedPart>& named = scratch_named_;
+  named.clear();
   for (const auto& [edge, s] : naming) {
     const abi::EdgePlan& e = pack_.edges[edge];
     const double pr = field_.strength(e, class_of(c.row)) *
@@ -91,15 +95,15 @@ Scorer::Agreement Scorer::agreement(const Candidate& c) const {
   out.key = pack_.signals[pack_.edges[naming[0].first].to].count.part_key;
   out.signals = static_cast<uint32_t>(named.size());
   // Sorted: the product must not depend on the order of edges in the pack.
-  std::sort(named.begin(), named.end(), [](const Named& a, const Named& b) {
+  std::sort(named.begin(), named.end(), [](const NamedPart& a, const NamedPart& b) {
     return a.share != b.share ? a.share > b.share : a.part < b.part;
   });
-  for (const Named& n : named) {
+  for (const NamedPart& n : named) {
     const auto agree = static_cast<uint32_t>(std::count_if(
-        named.begin(), named.end(), [&](const Named& other) { return other.part == n.part; }));
+        named.begin(), named.end(), [&](const NamedPart& other) { return other.part == n.part; }));
     if (agree > out.agree) out.agree = agree, out.part = n.part;
   }
-  out.nats = round_nats(log_ratio(named) * numbers_.agreement_multiplier() /
+  out.nats = round_nats(log_ratio(named, scratch_parts_) * numbers_.agreement_multiplier() /
                         numbers_.temperature());
   return out;
 }

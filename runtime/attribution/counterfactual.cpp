@@ -91,7 +91,7 @@ class Search {
 
   const CauseGraph& graph_;
   const EvidenceField& field_;
-  const Scorer& scorer_;
+  Scorer& scorer_;
   const Ranking& ranking_;
   WholeRanking whole_;
   std::vector<Scorer::FiredTerm> terms_;

@@ -208,6 +208,10 @@ bool EvidenceField::episode_before(const Evidence::Episode& a, const Evidence::E
 }
 
 void EvidenceField::add_spans() {
+  std::vector<uint32_t> episodes(at_.size(), 0);
+  for (const Evidence& ev : input_.evidence) {
+    episodes[ev.signal] += static_cast<uint32_t>(ev.episodes.size());
+  }
   for (uint32_t i = 0; i < input_.evidence.size(); ++i) {
     const Evidence& ev = input_.evidence[i];
     const abi::SignalPlan& plan = pack_.signals[ev.signal];
@@ -226,6 +230,7 @@ void EvidenceField::add_spans() {
       if (!at_[ev.signal]) {
         own_.push_back(std::make_unique<SignalSpans>());
         at_[ev.signal] = own_.back().get();
+        own_.back()->spans.reserve(episodes[ev.signal]);
       }
       const int64_t last_ns = std::clamp(e.end_ns - holds, e.onset_ns, kEndlessNs);
       at_[ev.signal]->spans.push_back({e.onset_ns, last_ns, 1, row, i, k, suppressed, abi::kNone32});

@@ -2,6 +2,8 @@
 #include "runtime/attribution/pack_shape.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "runtime/attribution/groups.h"
 
@@ -28,6 +30,7 @@ class Maker {
       shape_.causes[s.cause].calm = false;
     }
     for (const abi::CauseId f : cause_order) add_wear(f, cause_edges[f]);
+    add_windows();
     return std::move(shape_);
   }
 
@@ -155,6 +158,17 @@ class Maker {
     shape_.wear_signals.emplace_back(shape_.words, 0);
     for (const uint32_t i : edges) set_bit(shape_.wear_signals.back().data(), pack_.edges[i].to);
     shape_.wear_edges.push_back(std::move(edges));
+  }
+
+  void add_windows() {
+    std::map<std::tuple<abi::SignalId, int64_t, int64_t>, uint32_t> windows;
+    for (uint32_t i = 0; i < pack_.edges.size(); ++i) {
+      const abi::EdgePlan& e = pack_.edges[i];
+      const bool own = e.from_signal || e.has_weight ||
+                       pack_.causes[e.cause].kind == abi::CauseKind::kExternal;
+      shape_.window_of.push_back(
+          own ? i : windows.try_emplace({e.to, e.lag_lo_ns, e.lag_hi_ns}, i).first->second);
+    }
   }
 
   const abi::CompiledPack& pack_;

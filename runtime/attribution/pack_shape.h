@@ -51,6 +51,9 @@ struct PackShape {
   std::vector<uint8_t> votes;       // [SignalId] graded votes
   std::vector<uint32_t> part_key;   // [SignalId] equal numbers: parts under the same key; 0: none
   std::vector<uint8_t> shares_key;  // [edge] cause and signal have a key in common
+  // [edge] the first edge whose terms see a group in the same way: its signal and window are the same.
+  // Itself where maintenance counts and where a weight is stated.
+  std::vector<uint32_t> window_of;
   SignalBits graded;
   SignalBits masked;  // some common-mode rule lists it
   struct Cause {

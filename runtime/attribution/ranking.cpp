@@ -25,30 +25,22 @@ double logit(double p) {
   return std::log(q / (1 - q));
 }
 
-/// Sorts numbers that are not negative, the largest first: dealt out by their leading bits, whose
-/// order is that of the numbers, which leaves a few to sort in each heap.
-void sort_falling(std::vector<double>& values) {
-  constexpr size_t kFew = 64;
-  constexpr size_t kHeapsMax = 4096;
-  const auto heap_of = [](double v) { return std::bit_cast<uint64_t>(v) >> 48; };  // 4 of fraction
-  if (values.size() < kFew) return std::sort(values.begin(), values.end(), std::greater<>());
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  const uint64_t last = heap_of(*most);
-  const size_t heaps = last - heap_of(*least) + 1;
-  if (heaps > kHeapsMax) return std::sort(values.begin(), values.end(), std::greater<>());
-  std::vector<uint32_t> begin(heaps + 1, 0);
-  for (const double v : values) ++begin[last - heap_of(v) + 1];
-  for (size_t h = 0; h < heaps; ++h) begin[h + 1] += begin[h];
-  std::vector<uint32_t> at(begin.begin(), begin.end() - 1);
-  std::vector<double> out(values.size());
-  for (const double v : values) out[at[last - heap_of(v)]++] = v;
-  for (size_t h = 0; h < heaps; ++h) {
-    if (begin[h + 1] - begin[h] > 1) {
-      std::sort(out.begin() + begin[h], out.begin() + begin[h + 1], std::greater<>());
-    }
+__extension__ using Uint128 = unsigned __int128;
+
+/// A sum of numbers from 0 to 1, each rounded to a multiple of 2^-62: it does not depend on their order.
+class OrderlessSum {
+ public:
+  void add(double x, size_t times) {
+    sum_ += Uint128{static_cast<uint64_t>(x * 0x1p62)} * times;
   }
-  values.swap(out);
-}
+  [[nodiscard]] double value() const {
+    const auto high = static_cast<double>(static_cast<uint64_t>(sum_ >> 64));
+    return high * 4 + static_cast<double>(static_cast<uint64_t>(sum_)) * 0x1p-62;
+  }
+
+ private:
+  Uint128 sum_ = 0;
+};
 
 /// What it is like stands before it.
 void evaluate_one(std::vector<Candidate>& candidates, uint32_t i, Scorer& scorer) {
@@ -84,13 +76,10 @@ class Ranker {
     for (uint32_t i = 0; i < r_.candidates.size(); ++i) {
       Candidate& c = r_.candidates[i];
       c.id = i;
-      const bool same = from[i] != kNoNode && scorer_.same_as_whole(c, whole.scorer);
-      if (same) {
-        c.log_odds = whole.candidates[from[i]].log_odds;
-        c.onset_ns = whole.candidates[from[i]].onset_ns;
-      } else {
+      if (from[i] != kNoNode && scorer_.same_as_whole(c, whole.scorer))
+        scorer_.evaluate_as_whole(c, whole.candidates[from[i]], whole.scorer);
+      else
         evaluate_one(r_.candidates, i, scorer_);
-      }
     }
     return conclude();
   }
@@ -186,17 +175,6 @@ class Ranker {
   }
   double bar(const Candidate& c) const { return beside_first(c) ? bar_beside_ : bar_; }
 
-  // exp(log_odds - top) summed from the largest, so that the sum does not depend on names. What is
-  // less than half a unit in the last place of the largest one changes no sum that begins with it.
-  static double sum_sorted(std::vector<double>& values) {
-    const double least = *std::max_element(values.begin(), values.end()) * 0x1p-54;
-    std::erase_if(values, [least](double v) { return !(v >= least); });
-    sort_falling(values);
-    double sum = 0;
-    for (double v : values) sum += v;
-    return sum;
-  }
-
   // Ablation: nothing explains anything away. Each node (all its faults) and each external cause
   // stands alone against "not at fault"; the probabilities need not sum to one.
   void independent() {
@@ -232,19 +210,16 @@ class Ranker {
     double top = 0;  // log-odds of "none"
     for (const Candidate& c : r_.candidates) top = std::max(top, c.log_odds);
     // Candidates of accepted further culprits are no rivals of the others: their own odds decide.
-    std::vector<double> weights;
-    weights.reserve(r_.candidates.size() + 1);
-    weights.push_back(std::exp(-top));
+    OrderlessSum all;
+    all.add(std::exp(-top), 1);
     std::vector<double> weight(r_.candidates.size(), 0);
     for (size_t i = 0; i < r_.candidates.size(); ++i) {
       const Candidate& c = r_.candidates[i];
       if (c.log_odds < top - kNegligibleNats) continue;
       weight[i] = std::exp(c.log_odds - top);
-      if (const size_t n = rivals_in(c); n > 0) {
-        weights.push_back(weight[i] * static_cast<double>(n));
-      }
+      all.add(weight[i], rivals_in(c));
     }
-    const double total = sum_sorted(weights);
+    const double total = all.value();
     r_.p_none = std::exp(-top) / total;
     r_.p.assign(r_.candidates.size(), 0);
     std::vector<uint32_t> live;

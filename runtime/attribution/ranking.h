@@ -34,7 +34,7 @@ Ranking rank(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer
 /// A whole ranking that rankings with evidence left out are made from.
 struct WholeRanking {
   const EvidenceField& field;
-  const Scorer& scorer;
+  Scorer& scorer;
   std::vector<Candidate> candidates;  // weighed, in the order of hypotheses()
 };
 /// rank() of a field made from `whole.field`, weighing only what can have changed.

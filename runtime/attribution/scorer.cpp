@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "runtime/attribution/group_table.h"
 
@@ -44,15 +43,10 @@ void Scorer::add_plain() {
   plain_ = std::make_shared<Plain>();
   Plain& plain = *plain_;
   plain.terms.resize(pack_.causes.size());
-  plain.window_of.reserve(pack_.edges.size());
-  std::map<std::tuple<abi::SignalId, int64_t, int64_t>, uint32_t> windows;
+  // Where weights are plain sums, the edge matters as well.
+  const bool windows = field_.input().switches.shared_fate;
   for (uint32_t i = 0; i < pack_.edges.size(); ++i) {
-    const abi::EdgePlan& e = pack_.edges[i];
-    // Where maintenance counts and where weights are plain sums, the edge matters as well.
-    const bool own = e.from_signal || e.has_weight || !field_.input().switches.shared_fate ||
-                     pack_.causes[e.cause].kind == abi::CauseKind::kExternal;
-    plain.window_of.push_back(
-        own ? i : windows.try_emplace({e.to, e.lag_lo_ns, e.lag_hi_ns}, i).first->second);
+    plain.window_of.push_back(windows ? field_.shape().window_of[i] : i);
   }
   // Slot 0 is class 0, which entities without a node are scored with.
   plain.class_slot.assign(std::max<size_t>(pack_.classes.size(), 1), 0);
@@ -133,6 +127,7 @@ std::vector<Scorer::Term> Scorer::terms(const Candidate& c, bool with_tables) {
 const std::vector<Scorer::Term>& Scorer::plain_terms(const Candidate& c) {
   std::vector<Term>& known = plain_->terms[c.cause];
   if (!known.empty()) return known;
+  known.reserve(graph_.cause_edges[c.cause].size());
   for (uint32_t index : graph_.cause_edges[c.cause]) {
     Term term;
     term.edge = &pack_.edges[index];
@@ -372,7 +367,7 @@ void Scorer::evaluate(Candidate& c) {
   scratch_lines_.clear();
   scratch_pieces_.clear();
   // Sums are exact (README 1), so that it does not matter what is added up first.
-  double constant = c.prior_nats + ailing_nats(c) + agreement(c).nats;
+  double constant = c.prior_nats + ailing_nats(c) + agreement_nats(c);
   const bool habits = add_habits(c, all, constant);
   for (uint32_t i = 0; i < all.size(); ++i) {
     const Term& term = all[i];
@@ -414,6 +409,13 @@ void Scorer::activate(const Candidate& culprit) {
   of_all_.assign(pack_.edges.size(), nullptr);
 }
 
+void Scorer::evaluate_as_whole(Candidate& c, const Candidate& before, Scorer& whole) {
+  c.log_odds = before.log_odds;
+  c.onset_ns = before.onset_ns;
+  if (c.row == kNoNode || !ailing_changed(c.row)) return;
+  c.log_odds += ailing_nats(c) - whole.ailing_nats(before);  // exact, as all sums
+}
+
 void Scorer::evaluate_like(Candidate& c, const Candidate& other) {
   c.log_odds = other.log_odds - ailing_nats(other) + ailing_nats(c);
   c.onset_ns = other.onset_ns;
@@ -435,7 +437,7 @@ bool Scorer::same_as_whole(const Candidate& c, const Scorer& whole) const {
   if (field_.masks_changed()) return false;
   if (meet(anywhere.data(), cause.wide.data(), words)) return false;
   if (c.row == kNoNode) return true;
-  if (meet(field_.changed(c.row), cause.own.data(), words) || ailing_changed(c.row)) return false;
+  if (meet(field_.changed(c.row), cause.own.data(), words)) return false;
   // What the rest of the job shows is held against the node's own firings.
   for (const uint32_t edge : graph_.cause_edges[c.cause]) {
     const abi::EdgePlan& e = pack_.edges[edge];

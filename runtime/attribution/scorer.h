@@ -63,9 +63,11 @@ class Scorer {
   void evaluate_like(Candidate& c, const Candidate& other);
   /// Whether some fired signal speaks for it.
   [[nodiscard]] bool speaks_for(const Candidate& c);
-  /// The candidate weighs what it weighs in `whole`, the scorer of the field that this one's was made
-  /// from: nothing that it reads has changed.
+  /// The candidate's edges weigh what they weigh in `whole`, the scorer of the field that this one's
+  /// was made from: nothing that they read has changed.
   [[nodiscard]] bool same_as_whole(const Candidate& c, const Scorer& whole) const;
+  /// Then: the weight of `before` in `whole`, but for "ailing for another reason".
+  void evaluate_as_whole(Candidate& c, const Candidate& before, Scorer& whole);
   /// Whether a fired child on the candidate's own entity, which no culprit explains, speaks for it.
   [[nodiscard]] bool has_own_evidence(const Candidate& c);
   /// The hypothesis as the verdict lists it, but for its probability.
@@ -225,6 +227,7 @@ class Scorer {
     uint64_t part = 0;     // Firing::part
   };
   [[nodiscard]] Agreement agreement(const Candidate& c) const;
+  [[nodiscard]] double agreement_nats(const Candidate& c) const;
   [[nodiscard]] abi::Contribution contribution_of(const Agreement& a, const Candidate& c) const;
   [[nodiscard]] std::vector<uint32_t> synergies_of(const Candidate& c, const std::vector<Term>& all,
                                                    int64_t t_ns) const;
@@ -262,7 +265,19 @@ class Scorer {
   std::vector<int64_t> scratch_onsets_;
   std::vector<Line> scratch_lines_;
   std::vector<Piece> scratch_pieces_;
+  struct NamedPart {
+    uint64_t part;
+    double share;  // that the fault made the signal name it
+  };
   mutable std::vector<std::pair<uint32_t, const Span*>> scratch_naming_;  // of agreement()
+  mutable std::vector<NamedPart> scratch_named_;
+  mutable std::vector<uint64_t> scratch_parts_;
+  struct LastAgreement {
+    abi::CauseId cause = abi::kNone32;
+    uint32_t row = kNoNode;
+    double nats = 0;
+  };
+  mutable LastAgreement last_agreement_;
   struct TableKey {
     uint32_t edge;
     const Group* group;  // identity only: never iterated for output

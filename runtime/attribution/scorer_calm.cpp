@@ -33,6 +33,7 @@ Scorer::Calm& Scorer::calm_of(const Candidate& c) {
   known = std::make_shared<Calm>();
   known->closed_ns = INT64_MAX;
   const std::vector<Term>& all = plain_terms(c);
+  known->own.reserve(all.size());
   for (uint32_t i = 0; i < all.size(); ++i) {
     const abi::EdgePlan& e = *all[i].edge;
     if (all[i].reach != Term::Reach::kOwn) continue;
@@ -155,7 +156,7 @@ void Scorer::evaluate_calm(Candidate& c) {
   scratch_onsets_.erase(std::unique(scratch_onsets_.begin(), scratch_onsets_.end()),
                         scratch_onsets_.end());
   const double constant =
-      c.prior_nats + ailing_nats(c) + agreement(c).nats + calm_fixed(c, calm);
+      c.prior_nats + ailing_nats(c) + agreement_nats(c) + calm_fixed(c, calm);
   bool first = true;
   for (const int64_t t : scratch_onsets_) {
     double sum = constant + calm_nats(c, calm, t);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <memory_resource>
 #include <span>
 
 #include "runtime/base/check.h"
@@ -37,7 +38,10 @@ class PartCounts {
   [[nodiscard]] uint64_t most() const { return best_; }
 
  private:
-  std::vector<std::pair<uint64_t, uint32_t>> counts_;  // a node has a handful of parts
+  // A node has a handful of parts, and a look counts hundreds of series: no heap for these.
+  std::array<std::byte, 512> room_;
+  std::pmr::monotonic_buffer_resource memory_{room_.data(), room_.size()};
+  std::pmr::vector<std::pair<uint64_t, uint32_t>> counts_{&memory_};
   uint64_t best_ = 0;
   uint32_t best_count_ = 0;
 };
@@ -177,55 +181,79 @@ int64_t EvidenceLog::since_ns(const Series& series, const Look& look) {
   return std::max(look.since_ns, *std::prev(after));
 }
 
+namespace {
+
+/// The firings of a graded count that a look sees, oldest first: [first, last).
+template <typename Counted>
+std::span<const Counted> seen(std::span<const Counted> counted, int64_t since_ns, int64_t window_ns,
+                              const EvidenceLog::Look& look) {
+  const auto too_old = [&](const Counted& c) {
+    return look.opened_ns - c.ts_ns >= window_ns || (since_ns != kNoTimeNs && c.ts_ns <= since_ns);
+  };
+  const auto first = std::partition_point(counted.begin(), counted.end(), too_old);
+  const auto last = std::partition_point(first, counted.end(), [&](const Counted& c) {
+    return c.ts_ns <= look.now_ns;
+  });
+  return {first, last};
+}
+
+/// How many came in each bin of lead before the opening.
+template <typename Counted>
+std::array<uint16_t, abi::kLeadBins> by_lead(std::span<const Counted> seen, double window,
+                                             int64_t opened_ns) {
+  std::array<uint16_t, abi::kLeadBins> counts{};
+  auto from = seen.begin();
+  for (size_t bin = 0; bin < abi::kLeadBins; ++bin) {
+    const auto to = bin + 1 == abi::kLeadBins
+                        ? seen.end()
+                        : std::partition_point(from, seen.end(), [&](const Counted& c) {
+                            const int64_t before = std::max<int64_t>(opened_ns - c.ts_ns, 0);
+                            return static_cast<double>(before) / window >=
+                                   abi::kLeadBounds[bin + 1];
+                          });
+    counts[bin] = static_cast<uint16_t>(std::min<ptrdiff_t>(to - from, UINT16_MAX));
+    from = to;
+  }
+  return counts;
+}
+
+}  // namespace
+
 // One episode: the counts by lead bin, the newest events. What came before a repair is gone.
 bool EvidenceLog::fill_graded(const Series& series, const Look& look,
                               attribution::Evidence& out) const {
-  const abi::SignalPlan& plan = pack_->signals[series.signal];
-  const int64_t since = since_ns(series, look);
-  const double window = static_cast<double>(std::max<int64_t>(plan.count.window_ns, 1));
-  uint32_t firings = 0;
-  int64_t onset_ns = 0;
-  int64_t end_ns = 0;
-  std::array<uint16_t, abi::kLeadBins> lead_counts{};
-  double last_value = 0;
-  PartCounts parts;
-  std::array<const abi::EventRef*, kEventsMax> newest{};
-  const size_t counted = std::min(series.counted.size(), kFiringsMax);
-  for (const Series::Counted& c : std::span(series.counted).last(counted)) {
-    const int64_t before = look.opened_ns - c.ts_ns;
-    if (c.ts_ns > look.now_ns || before >= plan.count.window_ns) continue;
-    if (since != kNoTimeNs && c.ts_ns <= since) continue;
-    const double lead = static_cast<double>(std::max<int64_t>(before, 0)) / window;
-    size_t bin = 0;
-    while (bin + 1 < abi::kLeadBins && lead < abi::kLeadBounds[bin + 1]) ++bin;
-    if (lead_counts[bin] < UINT16_MAX) ++lead_counts[bin];
-    if (firings++ == 0) onset_ns = c.ts_ns;
-    end_ns = std::max(end_ns, c.ts_ns);
-    last_value = c.value;
-    parts.add(c.part);
-    newest[(firings - 1) % kEventsMax] = &c.event;
-  }
-  if (firings == 0) return false;
-  if (plan.count.graded.votes) {  // the distinct count, not how often it was counted
-    lead_counts = {};
-    lead_counts.back() = static_cast<uint16_t>(std::min(last_value, 65535.0));
-  }
+  const abi::CountPlan& count = pack_->signals[series.signal].count;
+  const std::span all(series.counted);
+  const auto counted = seen<Series::Counted>(all.last(std::min(all.size(), kFiringsMax)),
+                                             since_ns(series, look), count.window_ns, look);
+  if (counted.empty()) return false;
   out.episodes.resize(1);
   attribution::Evidence::Episode& episode = out.episodes.front();
-  episode.onset_ns = onset_ns;
-  episode.end_ns = saturating_add(end_ns, holds_ns(series.signal));
-  episode.firings = firings;
-  episode.value = abi::Value::of(plan.count.graded.votes ? last_value : firings);
-  episode.limit = {};
-  episode.lead_counts = lead_counts;
-  episode.part = parts.most();
-  episode.suppressed_by.clear();
-  const size_t kept = std::min<size_t>(firings, kEventsMax);
-  episode.events.clear();
-  episode.events.reserve(kept);
-  for (size_t i = firings - kept; i < firings; ++i) {
-    episode.events.push_back(*newest[i % kEventsMax]);
+  if (count.graded.votes) {  // the distinct count, not how often it was counted
+    episode.lead_counts = {};
+    episode.lead_counts.back() = static_cast<uint16_t>(std::min(counted.back().value, 65535.0));
+  } else {
+    const auto window = static_cast<double>(std::max<int64_t>(count.window_ns, 1));
+    episode.lead_counts = by_lead(counted, window, look.opened_ns);
   }
+  const auto firings = static_cast<uint32_t>(counted.size());
+  episode.onset_ns = counted.front().ts_ns;
+  episode.end_ns = saturating_add(std::max<int64_t>(counted.back().ts_ns, 0),
+                                  holds_ns(series.signal));
+  episode.firings = firings;
+  episode.value = abi::Value::of(count.graded.votes ? counted.back().value : firings);
+  episode.limit = {};
+  episode.part = 0;
+  if (!count.part_key.empty()) {
+    PartCounts parts;
+    for (const Series::Counted& c : counted) parts.add(c.part);
+    episode.part = parts.most();
+  }
+  episode.suppressed_by.clear();
+  episode.events.clear();
+  const size_t kept = std::min<size_t>(firings, kEventsMax);
+  episode.events.reserve(kept);
+  for (const Series::Counted& c : counted.last(kept)) episode.events.push_back(c.event);
   return true;
 }
 

@@ -20,10 +20,10 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // is as fast as a person reads.
 constexpr int64_t kRevisionStepNs = kNsPerSecond;
 // Why: a look passes over what is too old anyway, so trimming only bounds the memory; it visits every
-// series of every node, and an eighth of the look-back is little to keep beyond it.
-constexpr int64_t kTrimShare = 8;
+// series of every node, and a quarter of the look-back is little to keep beyond it.
+constexpr int64_t kTrimShare = 4;
 constexpr int64_t kTrimEveryMinNs = 10 * kNsPerMinute;
-constexpr int64_t kTrimEveryMaxNs = 12 * kNsPerHour;
+constexpr int64_t kTrimEveryMaxNs = kNsPerDay;
 
 std::vector<int64_t> lookbacks(const abi::CompiledPack& pack, const attribution::Graph& graph) {
   int64_t settle = 0;

@@ -133,7 +133,9 @@ void CountStates::fire(abi::SignalId signal, uint32_t refs, const EventView& eve
   f.limit = abi::Value::of(limit);
   f.approximate = approximate;
   const int64_t start = f.ts_ns - core_.pack.signals[signal].count.window_ns;
-  for (const abi::EventRef& ref : refs_[refs].at(entity).refs) {
+  const std::vector<abi::EventRef>& refs_now = refs_[refs].at(entity).refs;
+  f.events.reserve(refs_now.size());
+  for (const abi::EventRef& ref : refs_now) {
     if (ref.ts_ns > start) f.events.push_back(ref);
   }
   if (!f.events.empty()) f.onset_ns = f.events.front().ts_ns;
