@@ -27,7 +27,7 @@ double seen_in_bin(const GradedLaw& law, size_t b) {
 /// log(exp(a) + exp(b)).
 double log_add(double a, double b) {
   const double high = std::max(a, b);
-  return high + std::log1p(std::exp(std::min(a, b) - high));
+  return high + log_of_one_plus(std::exp(std::min(a, b) - high));
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ double graded_log_ratio(const GradedLaw& law, const LeadCounts& counts, double e
     const double mu = law.extra_mean * kExtraShare[m];
     double log_ratio = -mu * seen_share;
     for (size_t b = 0; b < abi::kLeadBins; ++b) {
-      if (counts[b] > 0 && share[b] > 0) log_ratio += counts[b] * std::log1p(mu * over[b]);
+      if (counts[b] > 0 && share[b] > 0) log_ratio += counts[b] * log_of_one_plus(mu * over[b]);
     }
     terms[m] = log_ratio;
     top = std::max(top, log_ratio);
@@ -77,8 +77,8 @@ double vote_log_ratio(unsigned own, unsigned total, size_t nodes) {
 double soft_weight(double p, double episode_leak, double log_a) {
   const double e = std::clamp(episode_leak, 1e-9, 1 - 1e-9);
   const double active = p + e - p * e;
-  const double with = log_add(std::log1p(-active), std::log(active) + log_a);
-  const double without = log_add(std::log1p(-e), std::log(e) + log_a);
+  const double with = log_add(log_of_one_plus(-active), std::log(active) + log_a);
+  const double without = log_add(log_of_one_plus(-e), std::log(e) + log_a);
   return with - without;
 }
 

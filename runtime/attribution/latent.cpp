@@ -37,7 +37,7 @@ double mean_of(const Levels& log_w, double tilt) {
 Levels levels_of(double ratio) {
   Levels out;
   for (size_t q = 0; q < kLevels; ++q) {
-    out[q] = round_nats(std::log1p(kGrid[q] * (ratio - 1)));
+    out[q] = round_nats(log_of_one_plus(kGrid[q] * (ratio - 1)));
   }
   return out;
 }
@@ -66,7 +66,7 @@ Levels level_weights(double p) {
   Levels log_w;
   for (size_t q = 0; q < kLevels; ++q) {
     log_w[q] = (kConcentration * mean - 1) * std::log(kGrid[q]) +
-               (kConcentration * (1 - mean) - 1) * std::log1p(-kGrid[q]) + std::log(width(q));
+               (kConcentration * (1 - mean) - 1) * log_of_one_plus(-kGrid[q]) + std::log(width(q));
   }
   // The grid moves the mean a little: tilt it back, so that one member is exactly noisy-OR.
   double low = -1e4, high = 1e4;

@@ -209,7 +209,7 @@ double term_nats(const DossierTerm& term, double p) {
     return shape.rest + mix(weights.at(p), shape.levels);
   }
   const double ratio = std::exp(term.log_ratio);
-  return std::log1p(p * ((term.fired > 0 ? ratio : term.silent_ratio) - 1));
+  return log_of_one_plus(p * ((term.fired > 0 ? ratio : term.silent_ratio) - 1));
 }
 
 // Members are taken as alike, so what they differ in is carried over from the weight as it was.

@@ -27,7 +27,7 @@ double log_add(double a, double b) {
 /// firing it is a storm, whose share of the members may be any (README 5). `weight` is that of the
 /// cause in calm, `storm` that of the storm, both against "each member by its own leak".
 double against_storm(double weight, double storm, double log_g) {
-  const double calm = std::log1p(-std::exp(log_g));
+  const double calm = log_of_one_plus(-std::exp(log_g));
   return log_add(calm + weight, log_g + storm) - log_add(calm, log_g + storm);
 }
 
@@ -103,7 +103,7 @@ double Scorer::ratio_of(const Term& term, const Span& s, double survive) const {
 }
 
 double Scorer::fired_nats(const abi::EdgePlan& e, double p, double ratio) const {
-  const double nats = std::log1p(p * (ratio - 1));
+  const double nats = log_of_one_plus(p * (ratio - 1));
   if (!e.has_weight) return scaled(e, nats);
   // The strength gives the weight at the author's leak; parents can only take from it.
   if (e.weight_nats <= 0) return ratio == 1 ? 0 : scaled(e, e.weight_nats);
@@ -135,7 +135,7 @@ Scorer::Weight Scorer::silent(const abi::EdgePlan& e, uint32_t row, int64_t t_ns
   if (plain && known.nats == known.nats) return known;
   Weight w;
   w.ratio = numbers_.soft_ratio(e.to, field_.soft(e.to, row), 1);
-  w.nats = scaled(e, std::log1p(field_.strength(e, class_of(row)) * (w.ratio - 1)));
+  w.nats = scaled(e, log_of_one_plus(field_.strength(e, class_of(row)) * (w.ratio - 1)));
   if (plain) known = w;
   return w;
 }
@@ -147,7 +147,7 @@ Scorer::Weight Scorer::silent_of(const abi::EdgePlan& e, abi::ClassId c, int64_t
   const int64_t now = field_.input().now_ns;
   if (t_ns + e.lag_hi_ns <= now) {
     Weight& known = plain_->silent[at];
-    if (known.nats != known.nats) known = {0, scaled(e, std::log1p(-field_.strength(e, c)))};
+    if (known.nats != known.nats) known = {0, scaled(e, log_of_one_plus(-field_.strength(e, c)))};
     return known;
   }
   Plain::OpenSilent& known =
@@ -157,7 +157,7 @@ Scorer::Weight Scorer::silent_of(const abi::EdgePlan& e, abi::ClassId c, int64_t
   const double total = static_cast<double>(e.lag_hi_ns - e.lag_lo_ns);
   const double passed = static_cast<double>(now - (t_ns + e.lag_lo_ns));
   const double share = total > 0 ? std::clamp(passed / total, 0.0, 1.0) : 0.0;
-  known = {at, t_ns, {1 - share, scaled(e, std::log1p(-field_.strength(e, c) * share))}};
+  known = {at, t_ns, {1 - share, scaled(e, log_of_one_plus(-field_.strength(e, c) * share))}};
   return known.weight;
 }
 
@@ -236,7 +236,7 @@ TermValue Scorer::own_at(const Candidate& c, const Term& term, int64_t t_ns) con
   const GroupState& all = state_at(term, *term.everybody, t_ns);
   if (all.fired < 2) return m.value;
   const double log_g = std::clamp(-all.log_ratio / all.fired, kStormMin, kStormMax);
-  const double alone = std::log1p(field_.strength(*term.edge, class_of(c.row)) * (m.ratio - 1));
+  const double alone = log_of_one_plus(field_.strength(*term.edge, class_of(c.row)) * (m.ratio - 1));
   const double nats = against_storm(alone, mix(storm_weights(), all.levels), log_g);
   m.value.background = nats - alone;
   m.value.nats = scaled(*term.edge, nats);
@@ -251,7 +251,7 @@ double Scorer::claimed_nats(const Candidate& c, const std::vector<Term>& all, si
     if (all[i].edge->to != all[at].edge->to || all[i].reach != Term::Reach::kOwn) continue;
     const Member m = member_at(all[i], c.row, t_ns);
     if (m.value.members == 0 || all[i].edge->has_weight) return 0;
-    return std::log1p(field_.strength(*all[i].edge, class_of(c.row)) * (m.ratio - 1));
+    return log_of_one_plus(field_.strength(*all[i].edge, class_of(c.row)) * (m.ratio - 1));
   }
   return 0;
 }
