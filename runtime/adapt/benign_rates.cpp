@@ -127,9 +127,9 @@ void BenignRates::set_cohort(SymbolId node, SymbolId value, int64_t ts_ns) {
 }
 
 BenignRates::Node::Own& BenignRates::own_of(Node& node, abi::SignalId signal) {
-  for (auto& own : node.own) {
-    if (own.signal == signal) return own;
-  }
+  const size_t at = node.find(signal);
+  if (at < node.own.size()) return node.own[at];
+  node.signals.push_back(signal);
   node.own.push_back({signal, {}, INT64_MIN, kNoTimeNs, INT64_MIN});
   return node.own.back();
 }
@@ -466,8 +466,9 @@ abi::BenignRate BenignRates::benign(abi::SignalId signal, SymbolId node) const {
   if (n && options_.by_node) {
     const double own_hours = node_hours(*n, signal);
     Sums own;
-    for (const auto& o : n->own) {
-      if (o.signal != signal || o.epoch == INT64_MIN) continue;
+    const size_t at = n->find(signal);
+    if (at < n->own.size() && n->own[at].epoch != INT64_MIN) {
+      const Node::Own& o = n->own[at];
       const double keep = fade(options_.node_half_life_hours, static_cast<double>(epoch_ - o.epoch));
       own = {o.sums.firings * keep, o.sums.onsets * keep, o.sums.active_hours * keep};
     }

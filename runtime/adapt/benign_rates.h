@@ -21,6 +21,7 @@
 // Not for several threads.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -126,7 +127,12 @@ class BenignRates {
       uint32_t waiting = 0;  // entries
       uint32_t newest = 0;   // of them, number + 1
     };
-    std::vector<Own> own;  // few signals a node: searched from the front
+    std::vector<abi::SignalId> signals;  // of `own`: looked through for every firing
+    std::vector<Own> own;
+    [[nodiscard]] size_t find(abi::SignalId signal) const {
+      return static_cast<size_t>(std::find(signals.begin(), signals.end(), signal) -
+                                 signals.begin());
+    }
   };
   struct Waiting {
     SymbolId node = 0;

@@ -193,6 +193,7 @@ SymbolId BenignRates::load_node(StateReader& reader, const abi::LoadNames& names
     own.day = load_epoch(reader);
     if (signal == abi::LoadNames::kGone || names.is_reset(signal)) continue;
     own.signal = signal;
+    node.signals.push_back(own.signal);
     node.own.push_back(own);
   }
   return id;
