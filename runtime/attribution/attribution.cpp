@@ -26,11 +26,36 @@ class GraphOfPack final : public Graph {
     const EvidenceField field(*pack_, graph_, input);
     Scorer scorer(field, graph_);
     const size_t listed = std::max<size_t>(input.hypotheses_max, 1);
-    const Ranking r = rank(field, graph_, scorer, listed);
+    Ranking r = rank(field, graph_, scorer, listed, spare_.take());
     const std::vector<uint32_t> order = listing(r, listed);
     std::string now = signature_of(r, scorer, order);
-    if (now == signature) return std::nullopt;
+    std::optional<abi::Verdict> verdict;
+    if (now != signature) verdict = verdict_of(field, scorer, r, order);
     signature = std::move(now);
+    spare_.take_back(std::move(r));
+    return verdict;
+  }
+
+  Dossier dossier(const Input& input) const override {
+    RFX_CHECK(input.plan != nullptr && input.observed != nullptr);
+    const EvidenceField field(*pack_, graph_, input);
+    Scorer scorer(field, graph_);
+    Dossier out;
+    std::vector<Candidate> candidates = hypotheses(field, graph_);
+    evaluate(candidates, scorer);
+    for (const Candidate& c : candidates) out.hypotheses.push_back(scorer.numbers_of(c));
+    return out;
+  }
+
+  int64_t lookback_ns(abi::SignalId signal) const override { return lookback_[signal]; }
+  int64_t lookahead_ns(abi::SignalId signal) const override { return lookahead_[signal]; }
+
+ private:
+  static constexpr uint32_t kNone = kNoNode;  // "none" among the hypotheses
+
+  abi::Verdict verdict_of(const EvidenceField& field, Scorer& scorer, const Ranking& r,
+                          const std::vector<uint32_t>& order) const {
+    const Input& input = field.input();
     abi::Verdict v;
     v.job = std::string(pack_->symbols->name(input.job));
     v.ts_ns = input.now_ns;
@@ -51,23 +76,6 @@ class GraphOfPack final : public Graph {
     if (input.counterfactual) v.counterfactual = counterfactuals(graph_, field, scorer, r);
     return v;
   }
-
-  Dossier dossier(const Input& input) const override {
-    RFX_CHECK(input.plan != nullptr && input.observed != nullptr);
-    const EvidenceField field(*pack_, graph_, input);
-    Scorer scorer(field, graph_);
-    Dossier out;
-    std::vector<Candidate> candidates = hypotheses(field, graph_);
-    evaluate(candidates, scorer);
-    for (const Candidate& c : candidates) out.hypotheses.push_back(scorer.numbers_of(c));
-    return out;
-  }
-
-  int64_t lookback_ns(abi::SignalId signal) const override { return lookback_[signal]; }
-  int64_t lookahead_ns(abi::SignalId signal) const override { return lookahead_[signal]; }
-
- private:
-  static constexpr uint32_t kNone = kNoNode;  // "none" among the hypotheses
 
   /// The hypotheses that are listed: best first, "none" where it stands.
   static std::vector<uint32_t> listing(const Ranking& r, size_t listed) {
@@ -157,6 +165,7 @@ class GraphOfPack final : public Graph {
   CauseGraph graph_;
   std::vector<int64_t> lookback_;
   std::vector<int64_t> lookahead_;
+  mutable SpareRankings spare_;
 };
 
 }  // namespace

@@ -81,11 +81,11 @@ class Search {
     }
     const EvidenceField without(field_, skip);
     Scorer scorer(without, graph_, &scorer_);
-    const Ranking r = rank_again(without, graph_, scorer, 1, whole_);
-    if (r.same_answer(ranking_) || out.size() >= kTiesMax) return;
+    last_ = rank_again(without, graph_, scorer, 1, whole_, std::move(last_));
+    if (last_.same_answer(ranking_) || out.size() >= kTiesMax) return;
     abi::Counterfactual found;
     for (size_t at : set) found.without.push_back(terms_[at].text);
-    found.answer = r.answer_text();
+    found.answer = last_.answer_text();
     out.push_back(std::move(found));
   }
 
@@ -94,6 +94,7 @@ class Search {
   Scorer& scorer_;
   const Ranking& ranking_;
   WholeRanking whole_;
+  Ranking last_;
   std::vector<Scorer::FiredTerm> terms_;
   std::vector<std::vector<uint8_t>> marks_;
   size_t budget_ = 0;

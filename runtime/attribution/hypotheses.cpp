@@ -12,7 +12,10 @@ namespace {
 
 class Maker {
  public:
-  Maker(const EvidenceField& field, const CauseGraph& graph) : field_(field), graph_(graph) {}
+  Maker(const EvidenceField& field, const CauseGraph& graph, std::vector<Candidate> spare)
+      : field_(field), graph_(graph), out_(std::move(spare)) {
+    out_.clear();
+  }
 
   std::vector<Candidate> make() {
     // Why: a small job has one for each node and cause at most; of a large one most are alike.
@@ -279,15 +282,17 @@ class Maker {
 
 }  // namespace
 
-std::vector<Candidate> hypotheses(const EvidenceField& field, const CauseGraph& graph) {
-  return Maker(field, graph).make();
+std::vector<Candidate> hypotheses(const EvidenceField& field, const CauseGraph& graph,
+                                  std::vector<Candidate> spare) {
+  return Maker(field, graph, std::move(spare)).make();
 }
 
 std::vector<Candidate> hypotheses_again(const EvidenceField& field, const CauseGraph& graph,
                                         const EvidenceField& whole,
                                         const std::vector<Candidate>& before,
-                                        std::vector<uint32_t>& from) {
-  return Maker(field, graph).make_again(whole, before, from);
+                                        std::vector<uint32_t>& from,
+                                        std::vector<Candidate> spare) {
+  return Maker(field, graph, std::move(spare)).make_again(whole, before, from);
 }
 
 }  // namespace reflex::attribution

@@ -53,8 +53,10 @@ void evaluate_one(std::vector<Candidate>& candidates, uint32_t i, Scorer& scorer
 
 class Ranker {
  public:
-  Ranker(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer, size_t listed)
-      : field_(field), graph_(graph), scorer_(scorer), listed_(listed) {
+  Ranker(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer, size_t listed,
+         Ranking spare)
+      : field_(field), graph_(graph), scorer_(scorer), listed_(listed), r_(std::move(spare)) {
+    r_.clear();
     const double temperature = field_.numbers().temperature();
     const double unexplained = std::log(plan().unexplained_prior);
     by_coincidence_ = (unexplained + std::log(kCoincidence)) / temperature;
@@ -65,14 +67,15 @@ class Ranker {
   }
 
   Ranking run() {
-    r_.candidates = hypotheses(field_, graph_);
+    r_.candidates = hypotheses(field_, graph_, std::move(r_.candidates));
     evaluate(r_.candidates, scorer_);
     return conclude();
   }
 
   Ranking run_again(const WholeRanking& whole) {
     std::vector<uint32_t> from;
-    r_.candidates = hypotheses_again(field_, graph_, whole.field, whole.candidates, from);
+    r_.candidates = hypotheses_again(field_, graph_, whole.field, whole.candidates, from,
+                                     std::move(r_.candidates));
     for (uint32_t i = 0; i < r_.candidates.size(); ++i) {
       Candidate& c = r_.candidates[i];
       c.id = i;
@@ -385,14 +388,44 @@ std::string Ranking::answer_text() const {
   return text + " " + level;
 }
 
+void Ranking::clear() {
+  candidates.clear();
+  sorted = 0;
+  p.clear();
+  p_none = 0;
+  node_p.clear();
+  node_best.clear();
+  culprit_rows.clear();
+  answer = abi::Answer::kUndetermined;
+  level.clear();
+  external.clear();
+  culprits.clear();
+}
+
+Ranking SpareRankings::take() {
+  const std::lock_guard lock(mutex_);
+  if (spare_.empty()) return {};
+  Ranking ranking = std::move(spare_.back());
+  spare_.pop_back();
+  return ranking;
+}
+
+void SpareRankings::take_back(Ranking&& ranking) {
+  // Why: that of a job of 10,000 nodes is not worth keeping for the next one of 16.
+  constexpr size_t kKeptMax = 5000;
+  if (ranking.candidates.capacity() > kKeptMax) return;
+  const std::lock_guard lock(mutex_);
+  spare_.push_back(std::move(ranking));
+}
+
 Ranking rank(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer,
-             size_t listed_min) {
-  return Ranker(field, graph, scorer, listed_min).run();
+             size_t listed_min, Ranking spare) {
+  return Ranker(field, graph, scorer, listed_min, std::move(spare)).run();
 }
 
 Ranking rank_again(const EvidenceField& field, const CauseGraph& graph, Scorer& scorer,
-                   size_t listed_min, const WholeRanking& whole) {
-  return Ranker(field, graph, scorer, listed_min).run_again(whole);
+                   size_t listed_min, const WholeRanking& whole, Ranking spare) {
+  return Ranker(field, graph, scorer, listed_min, std::move(spare)).run_again(whole);
 }
 
 }  // namespace reflex::attribution

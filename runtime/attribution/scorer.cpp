@@ -430,22 +430,38 @@ bool Scorer::speaks_for(const Candidate& c) {
   return false;
 }
 
-bool Scorer::same_as_whole(const Candidate& c, const Scorer& whole) const {
-  const PackShape::Cause& cause = field_.shape().causes[c.cause];
-  const size_t words = field_.shape().words;
-  const SignalBits& anywhere = field_.changed_anywhere();
-  if (field_.masks_changed()) return false;
-  if (meet(anywhere.data(), cause.wide.data(), words)) return false;
+// What the rest of the job shows is held against a node's own firings.
+bool Scorer::job_share_changed(const abi::EdgePlan& e, const Scorer& whole) const {
+  if (!has_bit(field_.changed_anywhere().data(), e.to) || numbers_.graded(e.to)) return false;
+  return field_.input().switches.common_mode && job_share(e) != whole.job_share(e);
+}
+
+Scorer::SinceWhole Scorer::since_whole(abi::CauseId c, const Scorer& whole) {
+  if (since_whole_.empty()) since_whole_.resize(pack_.causes.size(), SinceWhole::kNotAsked);
+  SinceWhole& known = since_whole_[c];
+  if (known != SinceWhole::kNotAsked) return known;
+  const bool wide = meet(field_.changed_anywhere().data(), field_.shape().causes[c].wide.data(),
+                         field_.shape().words);
+  if (field_.masks_changed() || wide) return known = SinceWhole::kAllChanged;
+  const auto& edges = graph_.cause_edges[c];
+  const bool shares = std::any_of(edges.begin(), edges.end(), [&](uint32_t edge) {
+    return job_share_changed(pack_.edges[edge], whole);
+  });
+  return known = shares ? SinceWhole::kSharesChanged : SinceWhole::kOwnChanged;
+}
+
+bool Scorer::same_as_whole(const Candidate& c, const Scorer& whole) {
+  const SinceWhole since = since_whole(c.cause, whole);
+  if (since == SinceWhole::kAllChanged) return false;
   if (c.row == kNoNode) return true;
-  if (meet(field_.changed(c.row), cause.own.data(), words)) return false;
-  // What the rest of the job shows is held against the node's own firings.
-  for (const uint32_t edge : graph_.cause_edges[c.cause]) {
+  const SignalBits& own = field_.shape().causes[c.cause].own;
+  if (meet(field_.changed(c.row), own.data(), field_.shape().words)) return false;
+  if (since == SinceWhole::kOwnChanged) return true;
+  const auto& edges = graph_.cause_edges[c.cause];
+  return std::none_of(edges.begin(), edges.end(), [&](uint32_t edge) {
     const abi::EdgePlan& e = pack_.edges[edge];
-    if (!has_bit(anywhere.data(), e.to) || !has_bit(field_.shown(c.row), e.to)) continue;
-    if (numbers_.graded(e.to) || !field_.input().switches.common_mode) continue;
-    if (job_share(e) != whole.job_share(e)) return false;
-  }
-  return true;
+    return has_bit(field_.shown(c.row), e.to) && job_share_changed(e, whole);
+  });
 }
 
 bool Scorer::ailing_changed(uint32_t row) const {

@@ -65,7 +65,7 @@ class Scorer {
   [[nodiscard]] bool speaks_for(const Candidate& c);
   /// The candidate's edges weigh what they weigh in `whole`, the scorer of the field that this one's
   /// was made from: nothing that they read has changed.
-  [[nodiscard]] bool same_as_whole(const Candidate& c, const Scorer& whole) const;
+  [[nodiscard]] bool same_as_whole(const Candidate& c, const Scorer& whole);
   /// Then: the weight of `before` in `whole`, but for "ailing for another reason".
   void evaluate_as_whole(Candidate& c, const Candidate& before, Scorer& whole);
   /// Whether a fired child on the candidate's own entity, which no culprit explains, speaks for it.
@@ -197,6 +197,11 @@ class Scorer {
   /// Share of the other nodes of the job that show it; 0: no more than faults would (README 18).
   [[nodiscard]] double job_share(const abi::EdgePlan& e) const;
   [[nodiscard]] bool ailing_changed(uint32_t row) const;
+  [[nodiscard]] bool job_share_changed(const abi::EdgePlan& e, const Scorer& whole) const;
+  /// Which candidates of a cause may weigh other than in the whole: all, or those whose own node
+  /// changed, and beside these those that show what the job's other nodes show less of.
+  enum class SinceWhole : uint8_t { kNotAsked, kAllChanged, kSharesChanged, kOwnChanged };
+  SinceWhole since_whole(abi::CauseId c, const Scorer& whole);
   [[nodiscard]] double wear_factor(uint32_t edge, uint32_t row) const;
   [[nodiscard]] double wear_product(size_t fault, uint32_t row) const;
   struct Weight {
@@ -295,6 +300,7 @@ class Scorer {
   std::vector<std::unique_ptr<Active>> active_;
   std::vector<double> ailing_;  // [row] NaN: not asked
   std::vector<std::shared_ptr<Calm>> calm_;  // [cause] null: not asked
+  std::vector<SinceWhole> since_whole_;  // [cause]
   const Scorer* known_ = nullptr;  // of the same incident, of this field or the whole one; may be null
 };
 
