@@ -68,6 +68,7 @@ class Ranker {
 
   Ranking run() {
     r_.candidates = hypotheses(field_, graph_, std::move(r_.candidates));
+    if (field_.input().counterfactual) scorer_.keep_own_parts(r_.candidates.size());
     evaluate(r_.candidates, scorer_);
     return conclude();
   }
@@ -79,15 +80,21 @@ class Ranker {
     for (uint32_t i = 0; i < r_.candidates.size(); ++i) {
       Candidate& c = r_.candidates[i];
       c.id = i;
-      if (from[i] != kNoNode && scorer_.same_as_whole(c, whole.scorer))
-        scorer_.evaluate_as_whole(c, whole.candidates[from[i]], whole.scorer);
-      else
-        evaluate_one(r_.candidates, i, scorer_);
+      weigh_again(i, from[i] == kNoNode ? nullptr : &whole.candidates[from[i]], whole);
     }
     return conclude();
   }
 
  private:
+  void weigh_again(uint32_t i, const Candidate* before, const WholeRanking& whole) {
+    Candidate& c = r_.candidates[i];
+    if (before && scorer_.same_as_whole(c, whole.scorer)) {
+      return scorer_.evaluate_as_whole(c, *before, whole.scorer);
+    }
+    if (before && c.like == kNoNode && scorer_.try_own_as_whole(c, *before, whole.scorer)) return;
+    evaluate_one(r_.candidates, i, scorer_);
+  }
+
   Ranking conclude() {
     sort_best();
     accept();

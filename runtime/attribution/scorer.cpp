@@ -436,32 +436,41 @@ bool Scorer::job_share_changed(const abi::EdgePlan& e, const Scorer& whole) cons
   return field_.input().switches.common_mode && job_share(e) != whole.job_share(e);
 }
 
-Scorer::SinceWhole Scorer::since_whole(abi::CauseId c, const Scorer& whole) {
-  if (since_whole_.empty()) since_whole_.resize(pack_.causes.size(), SinceWhole::kNotAsked);
+const Scorer::SinceWhole& Scorer::since_whole(abi::CauseId c, const Scorer& whole) {
+  if (since_whole_.empty()) since_whole_.resize(pack_.causes.size());
   SinceWhole& known = since_whole_[c];
-  if (known != SinceWhole::kNotAsked) return known;
-  const bool wide = meet(field_.changed_anywhere().data(), field_.shape().causes[c].wide.data(),
-                         field_.shape().words);
-  if (field_.masks_changed() || wide) return known = SinceWhole::kAllChanged;
+  if (known.asked) return known;
   const auto& edges = graph_.cause_edges[c];
-  const bool shares = std::any_of(edges.begin(), edges.end(), [&](uint32_t edge) {
+  known.asked = true;
+  known.wide = field_.masks_changed() ||
+               meet(field_.changed_anywhere().data(), field_.shape().causes[c].wide.data(),
+                    field_.shape().words);
+  known.shares = std::any_of(edges.begin(), edges.end(), [&](uint32_t edge) {
     return job_share_changed(pack_.edges[edge], whole);
   });
-  return known = shares ? SinceWhole::kSharesChanged : SinceWhole::kOwnChanged;
+  return known;
 }
 
-bool Scorer::same_as_whole(const Candidate& c, const Scorer& whole) {
-  const SinceWhole since = since_whole(c.cause, whole);
-  if (since == SinceWhole::kAllChanged) return false;
-  if (c.row == kNoNode) return true;
-  const SignalBits& own = field_.shape().causes[c.cause].own;
-  if (meet(field_.changed(c.row), own.data(), field_.shape().words)) return false;
-  if (since == SinceWhole::kOwnChanged) return true;
+bool Scorer::own_changed(const Candidate& c, const SinceWhole& since, const Scorer& whole) const {
+  const PackShape::Cause& cause = field_.shape().causes[c.cause];
+  const uint64_t* shown = field_.shown(c.row);
+  for (size_t w = 0; w < field_.shape().words; ++w) {
+    if ((field_.changed(c.row)[w] & cause.own[w]) != 0) return true;
+    // Votes: what the own node has of them is held against all of them.
+    if ((field_.changed_anywhere()[w] & cause.own[w] & cause.wide[w] & shown[w]) != 0) return true;
+  }
+  if (!since.shares) return false;
   const auto& edges = graph_.cause_edges[c.cause];
-  return std::none_of(edges.begin(), edges.end(), [&](uint32_t edge) {
+  return std::any_of(edges.begin(), edges.end(), [&](uint32_t edge) {
     const abi::EdgePlan& e = pack_.edges[edge];
     return has_bit(field_.shown(c.row), e.to) && job_share_changed(e, whole);
   });
+}
+
+bool Scorer::same_as_whole(const Candidate& c, const Scorer& whole) {
+  const SinceWhole& since = since_whole(c.cause, whole);
+  if (since.wide) return false;
+  return c.row == kNoNode || !own_changed(c, since, whole);
 }
 
 bool Scorer::ailing_changed(uint32_t row) const {

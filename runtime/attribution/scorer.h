@@ -68,6 +68,12 @@ class Scorer {
   [[nodiscard]] bool same_as_whole(const Candidate& c, const Scorer& whole);
   /// Then: the weight of `before` in `whole`, but for "ailing for another reason".
   void evaluate_as_whole(Candidate& c, const Candidate& before, Scorer& whole);
+  /// Rankings of fields made from this one's will follow: evaluate() keeps what each candidate's own
+  /// node weighs, for try_own_as_whole(). Before the first evaluate().
+  void keep_own_parts(size_t candidate_count) { own_parts_.assign(candidate_count, {}); }
+  /// Weighs `c` by what its own node weighed in `whole`, where it was `before`. False: that changed,
+  /// or it was not kept.
+  bool try_own_as_whole(Candidate& c, const Candidate& before, const Scorer& whole);
   /// Whether a fired child on the candidate's own entity, which no culprit explains, speaks for it.
   [[nodiscard]] bool has_own_evidence(const Candidate& c);
   /// The hypothesis as the verdict lists it, but for its probability.
@@ -160,6 +166,18 @@ class Scorer {
   [[nodiscard]] double calm_fixed(const Candidate& c, Calm& calm) const;
   [[nodiscard]] double calm_nats(const Candidate& c, Calm& calm, int64_t t_ns) const;
   void add_shown(const Candidate& c, const Term& plain, uint32_t at, bool dated);
+  /// What the own node of a candidate of a calm cause weighs, at each onset that was tried.
+  struct OwnPart {
+    bool kept = false;
+    uint32_t first = 0, last = 0;  // of own_at_
+    double agreement_nats = 0;
+  };
+  struct OwnAt {
+    int64_t t_ns = 0;
+    double nats = 0;
+    bool own = false;  // an onset of the own node, or the opening
+  };
+  void keep_own_part(const Candidate& c, double agreement_nats, size_t calm_onsets);
   void resolve(const Candidate& c, Term& term);
   void resolve_group(const Candidate& c, Term& term);
   [[nodiscard]] const Group* group_of(const Candidate& c, abi::Scope scope) const;
@@ -198,10 +216,15 @@ class Scorer {
   [[nodiscard]] double job_share(const abi::EdgePlan& e) const;
   [[nodiscard]] bool ailing_changed(uint32_t row) const;
   [[nodiscard]] bool job_share_changed(const abi::EdgePlan& e, const Scorer& whole) const;
-  /// Which candidates of a cause may weigh other than in the whole: all, or those whose own node
-  /// changed, and beside these those that show what the job's other nodes show less of.
-  enum class SinceWhole : uint8_t { kNotAsked, kAllChanged, kSharesChanged, kOwnChanged };
-  SinceWhole since_whole(abi::CauseId c, const Scorer& whole);
+  /// What of a cause's candidates may weigh other than in the whole, beside their own nodes.
+  struct SinceWhole {
+    bool asked = false;
+    bool wide = false;    // what they read beyond their own nodes
+    bool shares = false;  // what the job's other nodes show of a signal of theirs
+  };
+  const SinceWhole& since_whole(abi::CauseId c, const Scorer& whole);
+  [[nodiscard]] bool own_changed(const Candidate& c, const SinceWhole& since,
+                                 const Scorer& whole) const;
   [[nodiscard]] double wear_factor(uint32_t edge, uint32_t row) const;
   [[nodiscard]] double wear_product(size_t fault, uint32_t row) const;
   struct Weight {
@@ -301,6 +324,9 @@ class Scorer {
   std::vector<double> ailing_;  // [row] NaN: not asked
   std::vector<std::shared_ptr<Calm>> calm_;  // [cause] null: not asked
   std::vector<SinceWhole> since_whole_;  // [cause]
+  std::vector<OwnPart> own_parts_;       // [Candidate::id] empty: not kept
+  std::vector<OwnAt> own_at_;
+  std::vector<int64_t> scratch_own_onsets_;
   const Scorer* known_ = nullptr;  // of the same incident, of this field or the whole one; may be null
 };
 

@@ -152,23 +152,66 @@ void Scorer::evaluate_calm(Candidate& c) {
     if (!shows && (reports || field_.observed(term.edge->to, c.row))) continue;
     add_shown(c, term, own.term, own.dated);
   }
+  const double agreement = agreement_nats(c);
+  const bool keep = !own_parts_.empty() && reports;
+  if (keep) keep_own_part(c, agreement, calm.onsets.size());
   std::sort(scratch_onsets_.begin(), scratch_onsets_.end());
   scratch_onsets_.erase(std::unique(scratch_onsets_.begin(), scratch_onsets_.end()),
                         scratch_onsets_.end());
-  const double constant =
-      c.prior_nats + ailing_nats(c) + agreement_nats(c) + calm_fixed(c, calm);
+  const double constant = c.prior_nats + ailing_nats(c) + agreement + calm_fixed(c, calm);
   bool first = true;
   for (const int64_t t : scratch_onsets_) {
-    double sum = constant + calm_nats(c, calm, t);
+    double own = 0;
     for (const Line& line : scratch_lines_) {
       const Piece* best = best_piece(scratch_pieces_, line.first, line.last, t);
       if (!best && line.observed) continue;  // silent, as it was taken to be
-      if (best) sum += best->nats;
-      sum -= line.open ? silent(*all[line.term].edge, c.row, t).nats : line.silent_nats;
+      if (best) own += best->nats;
+      own -= line.open ? silent(*all[line.term].edge, c.row, t).nats : line.silent_nats;
     }
+    if (keep) own_at_[own_parts_[c.id].last++].nats = own;
+    const double sum = constant + calm_nats(c, calm, t) + own;
     if (first || sum > c.log_odds) c.log_odds = sum, c.onset_ns = t;
     first = false;
   }
+}
+
+// The onsets stand as evaluate_calm() made them: the opening, those of the calm, the own ones.
+void Scorer::keep_own_part(const Candidate& c, double agreement_nats, size_t calm_onsets) {
+  const auto own = scratch_onsets_.begin() + 1 + static_cast<ptrdiff_t>(calm_onsets);
+  const auto is_own = [&](int64_t t) {
+    return t == scratch_onsets_.front() || std::find(own, scratch_onsets_.end(), t) != scratch_onsets_.end();
+  };
+  scratch_own_onsets_ = scratch_onsets_;
+  std::sort(scratch_own_onsets_.begin(), scratch_own_onsets_.end());
+  scratch_own_onsets_.erase(std::unique(scratch_own_onsets_.begin(), scratch_own_onsets_.end()),
+                            scratch_own_onsets_.end());
+  const auto first = static_cast<uint32_t>(own_at_.size());
+  own_parts_[c.id] = {true, first, first, agreement_nats};
+  for (const int64_t t : scratch_own_onsets_) own_at_.push_back({t, 0, is_own(t)});
+}
+
+bool Scorer::try_own_as_whole(Candidate& c, const Candidate& before, const Scorer& whole) {
+  if (whole.own_parts_.empty() || !is_calm(c) || field_.masks_changed()) return false;
+  const OwnPart& part = whole.own_parts_[before.id];
+  if (!part.kept || own_changed(c, since_whole(c.cause, whole), whole)) return false;
+  Calm& calm = calm_of(c);
+  const auto first = whole.own_at_.begin() + part.first;
+  const auto last = whole.own_at_.begin() + part.last;
+  for (const int64_t t : calm.onsets) {  // one that was not tried
+    if (std::none_of(first, last, [t](const OwnAt& at) { return at.t_ns == t; })) return false;
+  }
+  const double constant =
+      c.prior_nats + ailing_nats(c) + part.agreement_nats + calm_fixed(c, calm);
+  bool none = true;
+  for (auto at = first; at != last; ++at) {
+    const bool is_onset = at->own || std::find(calm.onsets.begin(), calm.onsets.end(), at->t_ns) !=
+                                         calm.onsets.end();
+    if (!is_onset) continue;
+    const double sum = constant + calm_nats(c, calm, at->t_ns) + at->nats;
+    if (none || sum > c.log_odds) c.log_odds = sum, c.onset_ns = at->t_ns;
+    none = false;
+  }
+  return true;
 }
 
 }  // namespace reflex::attribution
