@@ -133,10 +133,10 @@ void CountStates::fire(abi::SignalId signal, uint32_t refs, const EventView& eve
   f.limit = abi::Value::of(limit);
   f.approximate = approximate;
   const int64_t start = f.ts_ns - core_.pack.signals[signal].count.window_ns;
-  const std::vector<abi::EventRef>& refs_now = refs_[refs].at(entity).refs;
-  f.events.reserve(refs_now.size());
-  for (const abi::EventRef& ref : refs_now) {
-    if (ref.ts_ns > start) f.events.push_back(ref);
+  const NewestEvents& newest = refs_[refs].at(entity);
+  f.events.reserve(newest.size());
+  for (size_t i = 0; i < newest.size(); ++i) {
+    if (newest.at(i).ts_ns > start) f.events.push_back(newest.at(i));
   }
   if (!f.events.empty()) f.onset_ns = f.events.front().ts_ns;
   f.part = part_of(core_.pack.signals[signal].count, *event.record);
@@ -235,8 +235,8 @@ void CountStates::save(const Entry& entry, EntityIndex entity, PlanWriter& plan)
   }
   const uint32_t refs_number =
       entry.ring ? rings_[entry.number].refs : generals_[entry.number].refs;
-  const RefRing* refs = refs_[refs_number].find(entity);
-  const bool has_refs = refs != nullptr && !refs->refs.empty();
+  const NewestEvents* refs = refs_[refs_number].find(entity);
+  const bool has_refs = refs != nullptr && refs->size() != 0;
   const bool has_members = general != nullptr && !general->distinct.empty();
   const bool merged = std::any_of(saved.buckets.begin(), saved.buckets.end(),
                                   [](const CountBucket& b) { return b.count != 1; });
@@ -253,7 +253,11 @@ void CountStates::save(const Entry& entry, EntityIndex entity, PlanWriter& plan)
     out.i64(b.last_ns - b.first_ns);
     out.u64(b.count);
   }
-  if (has_refs) plan.refs(refs->refs);
+  if (has_refs) {
+    std::vector<abi::EventRef> oldest_first;
+    for (size_t i = 0; i < refs->size(); ++i) oldest_first.push_back(refs->at(i));
+    plan.refs(oldest_first);
+  }
   const abi::SignalId signal =
       entry.ring ? rings_[entry.number].signal : generals_[entry.number].signal;
   if (has_members) general->distinct.save(out, core_.pack.signals[signal].count.window_ns);
@@ -292,7 +296,11 @@ void CountStates::load(const Entry& entry, EntityIndex entity, PlanReader& plan)
   }
   const uint32_t refs_number =
       entry.ring ? rings_[entry.number].refs : generals_[entry.number].refs;
-  if ((bits >> 1 & 1) != 0) plan.refs(refs_[refs_number].at(entity).refs);
+  if ((bits >> 1 & 1) != 0) {
+    std::vector<abi::EventRef> oldest_first;
+    plan.refs(oldest_first);
+    refs_[refs_number].at(entity).assign(std::move(oldest_first));
+  }
   DistinctWindow distinct;
   const abi::SignalId signal =
       entry.ring ? rings_[entry.number].signal : generals_[entry.number].signal;

@@ -20,6 +20,31 @@
 
 namespace reflex::eval {
 
+/// The newest 8 events behind a count. Turning, not a list: a counter that fires with each sample
+/// would move seven of them each time.
+class NewestEvents {
+ public:
+  void push(const abi::Record& record) {
+    if (refs_.size() < kMax) return refs_.push_back(event_ref(record));
+    refs_[oldest_] = event_ref(record);
+    oldest_ = (oldest_ + 1) % kMax;
+  }
+  [[nodiscard]] size_t size() const { return refs_.size(); }
+  /// Oldest first.
+  [[nodiscard]] const abi::EventRef& at(size_t i) const {
+    return refs_[(oldest_ + i) % refs_.size()];
+  }
+  void assign(std::vector<abi::EventRef> oldest_first) {
+    refs_ = std::move(oldest_first);
+    oldest_ = 0;
+  }
+
+ private:
+  static constexpr size_t kMax = 8;  // as Firing::events
+  std::vector<abi::EventRef> refs_;
+  size_t oldest_ = 0;
+};
+
 class CountStates {
  public:
   CountStates(ShardCore& core, StateArena& arena, GuardStates& guards);
@@ -113,7 +138,7 @@ class CountStates {
   std::vector<RingPlan> rings_;
   std::vector<GeneralPlan> generals_;
   std::vector<PagedObjects<General>> states_;
-  std::vector<PagedObjects<RefRing>> refs_;
+  std::vector<PagedObjects<NewestEvents>> refs_;
   std::vector<abi::EntityKindId> refs_kind_;
 };
 
