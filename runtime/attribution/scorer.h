@@ -12,42 +12,11 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/attribution/candidate.h"
 #include "runtime/attribution/evidence_field.h"
 #include "runtime/attribution/latent.h"
 
 namespace reflex::attribution {
-
-/// One hypothesis other than "none". `alike` > 0: stands for so many further nodes without own
-/// evidence, which all have the same weight.
-struct Candidate {
-  abi::CauseId cause = 0;
-  uint32_t row = kNoNode;  // kNoNode: an external cause
-  abi::EntityKey entity;   // count may be short of its kind: "some gpu of the node"
-  std::vector<uint32_t> alike;
-  double prior_nats = 0;
-  double log_odds = 0;
-  int64_t onset_ns = 0;
-  uint32_t id = 0;  // place in hypotheses(): by cause, node and entity
-  /// An earlier candidate that weighs the same but for "ailing for another reason"; kNoNode: none.
-  uint32_t like = kNoNode;
-};
-
-/// The onset of a cause that shows `s` as early as the edge allows, nearest to lag 0.
-int64_t shifted_onset(const Span& s, const abi::EdgePlan& e);
-
-/// Of the onsets from `first` on, which are those of one edge of one entity: the first and the last.
-void keep_own_onsets(std::vector<int64_t>& onsets, size_t first);
-
-/// One edge's weight over the entities that it reaches.
-struct TermValue {
-  double nats = 0;
-  uint32_t members = 0;  // fired or observed
-  uint32_t fired = 0;
-  uint32_t unobserved = 0;
-  double log_ratio = 0;     // mean over the fired members
-  double silent_ratio = 0;  // of a silent member
-  double background = 0;    // part of nats: what a benign storm takes off (groups)
-};
 
 class Scorer {
  public:
@@ -290,7 +259,7 @@ class Scorer {
   };
   std::vector<Placed> placed_;       // [cause] the terms of the last node
   std::vector<Term> scratch_terms_;  // of evaluate(): saves an allocation each
-  std::vector<int64_t> scratch_onsets_;
+  std::vector<int64_t> scratch_onsets_, scratch_own_onsets_;
   std::vector<Line> scratch_lines_;
   std::vector<Piece> scratch_pieces_;
   struct NamedPart {
@@ -300,12 +269,11 @@ class Scorer {
   mutable std::vector<std::pair<uint32_t, const Span*>> scratch_naming_;  // of agreement()
   mutable std::vector<NamedPart> scratch_named_;
   mutable std::vector<uint64_t> scratch_parts_;
-  struct LastAgreement {
+  struct AgreementOf {
     abi::CauseId cause = abi::kNone32;
     uint32_t row = kNoNode;
     double nats = 0;
-  };
-  mutable LastAgreement last_agreement_;
+  } mutable last_agreement_;
   struct TableKey {
     uint32_t edge;
     const Group* group;  // identity only: never iterated for output
@@ -326,7 +294,6 @@ class Scorer {
   std::vector<SinceWhole> since_whole_;  // [cause]
   std::vector<OwnPart> own_parts_;       // [Candidate::id] empty: not kept
   std::vector<OwnAt> own_at_;
-  std::vector<int64_t> scratch_own_onsets_;
   const Scorer* known_ = nullptr;  // of the same incident, of this field or the whole one; may be null
 };
 
