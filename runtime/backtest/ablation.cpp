@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <random>
+#include <tuple>
 
 namespace reflex::backtest {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 constexpr int64_t kHistoryNs = 30 * kNsPerDay;
 // Why: half a nat of one signal and more; below it pooling hardly changes what a firing weighs.
 constexpr double kRateFactor = 2;
+constexpr uint64_t kSeed = 20260101;  // of the bootstrap: two runs say the same
 
 struct Pair {
   const Case* with = nullptr;
@@ -87,6 +89,14 @@ Counts count(const Case& c) {
   return {s.tp, s.fp, s.fn, none ? 1u : 0u, none && c.culprits.empty() ? 1u : 0u};
 }
 
+std::pair<double, double> middle_95(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  const auto at = [&](double share) {
+    return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
+  };
+  return {at(0.025), at(0.975)};
+}
+
 Difference difference(const std::vector<Pair>& pairs) {
   Difference d;
   d.incidents = pairs.size();
@@ -102,7 +112,7 @@ Difference difference(const std::vector<Pair>& pairs) {
   }
   d.with = with.figure(d.of_none);
   d.without = without.figure(d.of_none);
-  std::mt19937_64 random(20260101);
+  std::mt19937_64 random(kSeed);
   std::vector<double> values;
   for (int r = 0; r < kBootstrapSamples; ++r) {
     Counts a, b;
@@ -113,16 +123,24 @@ Difference difference(const std::vector<Pair>& pairs) {
     }
     values.push_back(b.figure(d.of_none) - a.figure(d.of_none));
   }
-  std::sort(values.begin(), values.end());
-  d.low = values[static_cast<size_t>(0.025 * static_cast<double>(values.size() - 1))];
-  d.high = values[static_cast<size_t>(0.975 * static_cast<double>(values.size() - 1))];
+  std::tie(d.low, d.high) = middle_95(values);
   return d;
 }
 
-double more_surprise(const std::vector<Pair>& pairs) {
-  double sum = 0;
-  for (const Pair& p : pairs) sum += surprise(*p.without) - surprise(*p.with);
-  return pairs.empty() ? 0 : sum / static_cast<double>(pairs.size());
+MoreSurprise more_surprise(const std::vector<Pair>& pairs) {
+  MoreSurprise out;
+  if (pairs.empty()) return out;
+  std::vector<double> more;
+  for (const Pair& p : pairs) more.push_back(surprise(*p.without) - surprise(*p.with));
+  const auto count = static_cast<double>(more.size());
+  for (const double nats : more) out.mean_nats += nats / count;
+  std::mt19937_64 random(kSeed);
+  std::vector<double> means(kBootstrapSamples, 0.0);
+  for (double& mean : means) {
+    for (size_t i = 0; i < more.size(); ++i) mean += more[random() % more.size()] / count;
+  }
+  std::tie(out.low_nats, out.high_nats) = middle_95(means);
+  return out;
 }
 
 }  // namespace
@@ -159,8 +177,8 @@ Worth worth_of(const std::string& part, const std::vector<Case>& with,
   }
   out.all = difference(all);
   out.there = difference(there);
-  out.nats = more_surprise(all);
-  out.nats_there = more_surprise(there);
+  out.more = more_surprise(all);
+  out.more_there = more_surprise(there);
   return out;
 }
 

@@ -24,13 +24,21 @@ struct Difference {
   double high = 0;
 };
 
+/// How much more the truth surprises without the part, in nats: the mean over incidents. Worth of the
+/// probabilities, also where the names stay the same.
+struct MoreSurprise {
+  double mean_nats = 0;
+  double low_nats = 0;  // 95 % interval
+  double high_nats = 0;
+};
+
 struct Worth {
   std::string part;
   std::string stratum;  // in words
   Difference all;
   Difference there;
-  double nats = 0;  // how much more the truth surprises without the part, mean over all incidents
-  double nats_there = 0;
+  MoreSurprise more;
+  MoreSurprise more_there;
 };
 
 /// When each node was at fault before: of all labels, by time.

@@ -69,8 +69,12 @@ Json difference_json(const Difference& d) {
 
 Json worth_json(const Worth& w) {
   return {{"part", w.part},         {"all", difference_json(w.all)},
-          {"nats", r4(w.nats)},     {"stratum", w.stratum},
-          {"there", difference_json(w.there)}, {"nats_there", r4(w.nats_there)}};
+          {"nats", r4(w.more.mean_nats)},
+          {"nats_interval", {r4(w.more.low_nats), r4(w.more.high_nats)}},
+          {"stratum", w.stratum},
+          {"there", difference_json(w.there)},
+          {"nats_there", r4(w.more_there.mean_nats)},
+          {"nats_there_interval", {r4(w.more_there.low_nats), r4(w.more_there.high_nats)}}};
 }
 
 /// "-" where there is nothing to say.
@@ -107,9 +111,9 @@ std::string comparisons_markdown(const Report& r) {
         "nats: how much more the truth surprises without it\n\n| left out | F1 | nats | own stratum | "
         "incidents | there | nats |\n|---|---|---|---|---|---|---|\n";
     for (const Worth& w : r.ablations) {
-      out += fmt::format("| {} | {} | {:+.3f} | {} | {} | {} | {:+.3f} |\n", w.part,
-                         difference_text(w.all), w.nats, w.stratum, w.there.incidents,
-                         difference_text(w.there), w.nats_there);
+      out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", w.part, difference_text(w.all),
+                         surprise_text(w.more), w.stratum, w.there.incidents,
+                         difference_text(w.there), surprise_text(w.more_there));
     }
   }
   if (!r.baselines.empty()) {
@@ -123,6 +127,10 @@ std::string comparisons_markdown(const Report& r) {
 }
 
 }  // namespace
+
+std::string surprise_text(const MoreSurprise& more) {
+  return fmt::format("{:+.3f} [{:+.3f}, {:+.3f}]", more.mean_nats, more.low_nats, more.high_nats);
+}
 
 std::string difference_text(const Difference& d) {
   if (d.incidents == 0) return "-";
@@ -216,10 +224,10 @@ std::string to_text(const Report& r) {
     out += "\nleft out: F1 with -> without (difference [95 %, paired]); nats of surprise more\n";
   }
   for (const Worth& w : r.ablations) {
-    out += fmt::format("{:<17} {}  nats {:+.3f}\n"
-                       "  own stratum, {} incidents ({}): {}  nats {:+.3f}\n",
-                       w.part, difference_text(w.all), w.nats, w.there.incidents, w.stratum,
-                       difference_text(w.there), w.nats_there);
+    out += fmt::format("{:<17} {}  nats {}\n"
+                       "  own stratum, {} incidents ({}): {}  nats {}\n",
+                       w.part, difference_text(w.all), surprise_text(w.more), w.there.incidents,
+                       w.stratum, difference_text(w.there), surprise_text(w.more_there));
   }
   if (!r.baselines.empty()) out += "\nother methods on the same evidence\n";
   for (const auto& b : r.baselines) line(b.name, b.metrics.all, b.metrics.reliability.ece);

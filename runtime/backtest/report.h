@@ -46,5 +46,6 @@ std::string to_text(const Report& report);
 
 /// "0.833 -> 0.801 (-0.032 [-0.041, -0.022])": with and without a part.
 std::string difference_text(const Difference& d);
+std::string surprise_text(const MoreSurprise& more);
 
 }  // namespace reflex::backtest

@@ -128,11 +128,11 @@ std::string comparisons(const Report& r) {
         "</tr>\n";
     for (const Worth& w : r.ablations) {
       out += fmt::format(
-          "<tr><td>{}</td><td>{}</td><td>{:+.3f}</td><td>{}</td><td>{}</td><td>{}</td>"
-          "<td>{:+.3f}</td></tr>\n",
-          explain::html(w.part), explain::html(difference_text(w.all)), w.nats,
+          "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+          "<td>{}</td></tr>\n",
+          explain::html(w.part), explain::html(difference_text(w.all)), surprise_text(w.more),
           explain::html(w.stratum), w.there.incidents, explain::html(difference_text(w.there)),
-          w.nats_there);
+          surprise_text(w.more_there));
     }
     out += "</table>\n";
   }

@@ -34,7 +34,9 @@ TEST(Ablation, TheDifferenceIsWithoutMinusWithOnTheSameIncidents) {
   EXPECT_LE(w.all.low, w.all.without - w.all.with);
   EXPECT_GE(w.all.high, w.all.without - w.all.with);
   EXPECT_LE(w.all.high, 0);
-  EXPECT_GT(w.nats, 0);
+  EXPECT_GT(w.more.mean_nats, 0);
+  EXPECT_LE(w.more.low_nats, w.more.mean_nats);
+  EXPECT_GE(w.more.high_nats, w.more.mean_nats);
   EXPECT_EQ(w.there.incidents, 3u);
 }
 
