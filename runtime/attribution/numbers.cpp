@@ -194,7 +194,8 @@ double Numbers::log_a(abi::SignalId s, const NodeView* view, const LeadCounts& c
   double per_hour = stated_rate(s, kDefaultEventsPerHour);
   if (view) {
     if (tables_) {
-      const abi::BenignRate& r = rate(s, *view);
+      // Not kept: the field asks once for each episode.
+      const abi::BenignRate r = tables_->benign(s, view->hw_class, view->node);
       if (r.node_hours > 0) per_hour = r.firings_per_hour;
     }
     if (view->repaired_ns != kNoTimeNs) {

@@ -216,6 +216,7 @@ abi::Hypothesis Scorer::explain(const Candidate& c) {
     if (h.hazard != 1) h.hazard_origin = field_.rows()[c.row].view->hazard_origin;
   }
   const std::vector<Term> all = terms(c, true);
+  h.contributions.reserve(all.size() + 2);  // agreement, ailing
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].reach == Term::Reach::kShadowed) continue;
     if (all[i].reach == Term::Reach::kNowhere) {

@@ -53,7 +53,7 @@ signal hotter_than_peers on (node, gpu) {
 }
 feature ecc_wear on (node, gpu) = decayed(increase(gpu.ecc.total), half_life 1h)
 signal ecc_worn on (node, gpu) { when ecc_wear > 20 }
-signal timed_out on node { e: nccl.timeout } leak 1e-3 per hour
+signal timed_out on node { e: nccl.timeout } holds 10m leak 1e-3 per hour
 signal job_timeouts on job { count distinct node of nccl.timeout >= 3 within 60s }
 
 fault gpu_memory on (node, gpu) { prior 2e-4 per job  severity critical  remedy drain }
@@ -239,6 +239,50 @@ TEST(Determinism, ThreadsBatchesAndChunksGiveTheSameBytes) {
         }
       }
     }
+  }
+}
+
+// What a node does just before its job hangs is known to its habits, also while a look at another job's
+// hang waits for the threads. The rates of a week later tell.
+TEST(Determinism, HabitsBeforeAnOpeningAreCountedWhileAnotherLookWaits) {
+  const auto pack = compile_pack(compiler::Backend::kInterp);
+  std::vector<Line> lines;
+  const auto add = [&](int64_t t, const std::string& rest) {
+    lines.push_back({kStartMs + t, fmt::format("{{\"ts\":{},{}}}", kStartMs + t, rest)});
+  };
+  const auto timeout = [&](int64_t t, int node) {
+    add(t, fmt::format("\"kind\":\"nccl.timeout\",\"node\":\"n{}\",\"job\":\"j{}\",\"rank\":0", node,
+                       node / 6));
+  };
+  const auto hang = [&](int64_t t, int first_node) {
+    for (int i = 0; i < 3; ++i) timeout(t + i * 1500, first_node + i);
+    // After the end: whether it goes on from the one before the opening, that one decides.
+    timeout(t + 120'000, first_node);
+  };
+  for (int job = 0; job < 3; ++job) {
+    std::string nodes;
+    for (int n = 0; n < 6; ++n) nodes += fmt::format("{}\"n{}\"", n ? "," : "", job * 6 + n);
+    add(0, fmt::format("\"kind\":\"job.start\",\"job\":\"j{}\",\"nodes\":[{}]", job, nodes));
+  }
+  for (int n = 0; n < 18; ++n) {
+    timeout(60'000, n);
+  }
+  for (int hour = 1; hour < 8 * 24; ++hour) {
+    const int64_t t = hour * 3'600'000LL;
+    add(t, R"("kind":"gpu.temp","node":"n0","gpu":0,"value":50.5)");  // in a silence nothing is counted
+    if (hour % 24 != 1) continue;
+    hang(t, 0);
+    hang(t + 4000, 6);  // the look at j0's hang waits
+    hang(t + 8000, 12);
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const Line& a, const Line& b) { return a.ts_ms < b.ts_ms; });
+  const Trace trace(lines);
+  const std::string expected = run(pack, trace.path(), {});
+  ASSERT_NE(expected.find("\"final\":true"), std::string::npos);
+  for (const unsigned threads : {2u, 3u}) {
+    SCOPED_TRACE(fmt::format("threads {}", threads));
+    EXPECT_EQ(difference(run(pack, trace.path(), {threads}), expected), "");
   }
 }
 
