@@ -17,7 +17,8 @@ void check_prior(State& s, const CauseInfo& info, CausePlan& plan) {
   const auto prior = constant_number(s, info.pack, *d.prior, "the prior");
   if (!prior) return;
   if (*prior <= 0 || *prior >= 1) {
-    s.report(Id::kProbabilityRange, d.prior->span, "a prior must be between 0 and 1");
+    auto& diag = s.report(Id::kProbabilityRange, d.prior->span, "a prior must be between 0 and 1");
+    diag.help = "how often it is the cause: prior 2e-4 per job";
     return;
   }
   plan.prior = *prior;

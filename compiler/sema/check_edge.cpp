@@ -160,7 +160,8 @@ void Builder::probability() {
     return;
   }
   if (*p <= 0 || *p >= 1) {
-    s.report(Id::kProbabilityRange, e.span, "p must be between 0 and 1");
+    auto& diag = s.report(Id::kProbabilityRange, e.span, "p must be between 0 and 1");
+    diag.help = "the share of cases in which the cause makes the signal fire: p 0.9, or p 90%";
     ok = false;
     return;
   }

@@ -170,6 +170,10 @@ std::optional<Type> resolve_type(State& s, const ast::TypeRef& ref, FieldRange* 
   }
   auto& d = s.report(Id::kUnknownType, ref.span, "no type '" + ref.name + "'");
   suggest(d, ref.name, type_words(s), ref.span);
+  if (d.help.empty()) {
+    d.help = "there are: bool, int, u8 to u64, i8 to i64, f64, string, word, enum(a, b), duration, instant, "
+             "quantities (celsius, watt, byte, ..), entities (node, gpu, job, ..), array<T, N>";
+  }
   return std::nullopt;
 }
 

@@ -81,6 +81,8 @@ class Client {
                start.value("line", 0), start.value("col", 0),
                one.value("severity", std::string("error")), one.value("message", std::string()),
                one.value("id", std::string()));
+    const std::string help = one.value("help", std::string());
+    if (!help.empty()) fmt::print(stderr, "help: {}\n", help);
   }
   const ClientFlags& flags_;
   const CommonFlags& common_;
