@@ -171,6 +171,7 @@ void ConditionStates::schedule(abi::SignalId signal, EntityIndex entity, State& 
 }
 
 void ConditionStates::on_timer(const Timer& timer) {
+  if (number_[timer.plan] == abi::kNone32) return;
   State& state = states_[number_[timer.plan]].at(timer.entity);
   if (state.tag != timer.tag || state.tag == 0) return;
   state.scheduled_ns = INT64_MAX;

@@ -20,7 +20,12 @@ class ConditionStates {
  public:
   explicit ConditionStates(ShardCore& core);
   void add(abi::SignalId signal);
+  /// A signal that stays, from the states of another shard.
+  void take_over(ConditionStates& old, abi::SignalId signal) {
+    states_[number_[signal]] = std::move(old.states_[old.number_[signal]]);
+  }
   void on_event(abi::SignalId signal, const EventView& event, EntityIndex entity);
+  /// Timers of a signal that is no condition any more are still queued after a take-over.
   void on_timer(const Timer& timer);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);
   [[nodiscard]] bool has_state(abi::SignalId signal, EntityIndex entity) const;

@@ -28,7 +28,10 @@ class CountStates {
     uint32_t number = 0;
     bool ring = false;
   };
-  Entry add(abi::SignalId signal);
+  /// `stays`: see StateArena::reserve.
+  Entry add(abi::SignalId signal, bool stays);
+  /// What the arena does not have of a signal that stays, from the states of another shard.
+  void take_over(CountStates& old, const Entry& entry, const Entry& entry_there);
 
   void on_ring(uint32_t number, char* state, const EventView& event, EntityIndex entity) {
     const RingPlan& plan = rings_[number];

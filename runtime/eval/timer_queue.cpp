@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/check.h"
+
 namespace reflex::eval {
 
 uint32_t TimerQueue::lane(int64_t duration_ns) {
@@ -71,6 +73,42 @@ void TimerQueue::refresh() {
   for (const Lane& l : lanes_) {
     if (!l.empty()) next_due_ = std::min(next_due_, l.front().deadline_ns);
   }
+}
+
+void TimerQueue::take_over(TimerQueue& old, const std::vector<uint8_t>& wanted) {
+  const bool all = std::find(wanted.begin(), wanted.end(), 0) == wanted.end();
+  for (Lane& l : old.lanes_) {
+    const auto here = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& own) {
+      return own.duration_ns == l.duration_ns;
+    });
+    if (!all) {
+      size_t kept = l.head;
+      for (size_t i = l.head; i < l.tail; ++i) {
+        const Timer& t = l.ring[i & (l.ring.size() - 1)];
+        if (wanted[t.plan] != 0) l.ring[kept++ & (l.ring.size() - 1)] = t;
+      }
+      l.tail = kept;
+    }
+    if (here != lanes_.end()) {
+      *here = std::move(l);
+    } else {
+      RFX_CHECK(l.empty());
+    }
+  }
+  heap_ = std::move(old.heap_);
+  pushed_ = old.pushed_;
+  refresh();
+}
+
+void TimerQueue::sort_lane(uint32_t lane) {
+  Lane& l = lanes_[lane];
+  std::vector<Timer> timers;
+  for (size_t i = l.head; i < l.tail; ++i) timers.push_back(l.ring[i & (l.ring.size() - 1)]);
+  std::stable_sort(timers.begin(), timers.end(), [](const Timer& a, const Timer& b) {
+    return a.deadline_ns < b.deadline_ns;
+  });
+  for (size_t i = 0; i < timers.size(); ++i) l.ring[(l.head + i) & (l.ring.size() - 1)] = timers[i];
+  refresh();
 }
 
 uint64_t TimerQueue::bytes() const {

@@ -39,6 +39,11 @@ class TimerQueue {
     }
   }
   [[nodiscard]] uint64_t bytes() const;
+  /// All timers of another queue, but for those in lanes whose plan is not `wanted` ([SignalId]).
+  /// Each lane that is left has one of its duration here. Before any push.
+  void take_over(TimerQueue& old, const std::vector<uint8_t>& wanted);
+  /// Puts a lane that got timers out of order back into the order of time.
+  void sort_lane(uint32_t lane);
 
  private:
   struct Lane {
