@@ -96,7 +96,7 @@ class SignalEngine::Impl {
     EngineParts there = old.parts();
     take_over_engine(own, there, *succession_);
     own_crew_ = std::move(old.own_crew_);
-    crew_ = own_crew_.get();
+    if (crew_ == nullptr) crew_ = own_crew_.get();
     old.hollow_ = std::move(succession_);  // is freed with the rest of it
     keys_.count_state_bytes();
   }

@@ -1,120 +1,27 @@
-// Everything: a pack with one of each thing that keeps state; and what tests of saved states say of
-// engines: firings as text, where two states differ.
+// Everything: a pack with one of each thing that keeps state, and engines of it.
 #pragma once
 
 #include <cmath>
 #include <cstring>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "tests/unit/eval/event_stream.h"
+#include "tests/unit/eval/sequences.h"
+#include "tests/unit/eval/state_text.h"
 
 namespace reflex::eval {
 
-inline std::string print(const std::vector<abi::Firing>& firings) {
-  std::ostringstream out;
-  for (const auto& f : firings) {
-    out << f.ts_ns << ' ' << int(f.phase) << ' ' << f.order << ' ' << f.signal << ' '
-        << int(f.change) << ' ' << f.entity.values[0] << '/' << f.entity.values[1] << ' '
-        << f.onset_ns << ' ' << f.value.known << f.value.bits << ' ' << f.limit.known
-        << f.limit.bits << ' ' << f.approximate << f.incomplete;
-    for (const auto& e : f.events) out << " [" << e.seq << ' ' << e.ts_ns << ' ' << e.id << ']';
-    out << '\n';
-  }
-  return out.str();
-}
-
 /// One of each thing that keeps state, on events a, b, c of nodes and GPUs.
-struct Everything {
-  Stream s;
+struct Everything : Sequences {
   abi::ExprId value = 0;
   std::vector<std::vector<uint64_t>> ids;
 
   Everything() {
     value = s.b.field_f64(2);
-    pairs();
-    absences();
-    unlesses();
     counts();
     features();
     peers();
-  }
-
-  abi::SignalId sequence(const char* name, abi::StepMode mode, abi::KeepMode keep, int seconds,
-                         uint32_t partials = 4) {
-    const auto id = s.b.signal(name, s.node, abi::SignalShape::kSequence);
-    s.b.step(id, abi::StepMode::kFirst, s.any(0), s.by_node);
-    s.b.step(id, mode, s.any(1), s.by_node, seconds * kSec);
-    auto& plan = s.plan(id).sequence;
-    plan.within_ns = mode == abi::StepMode::kAbsent ? 0 : seconds * kSec;
-    plan.keep = keep;
-    plan.partials_max = partials;
-    return id;
-  }
-
-  void guard(abi::SignalId signal, std::vector<abi::NoneGuard>& guards) {
-    const auto leaf = s.any(2);
-    s.b.own(leaf, abi::OwnerKind::kSignalGuard, signal, static_cast<uint16_t>(guards.size()));
-    guards.push_back({leaf, s.kinds[2], s.by_node, 4 * kSec});
-  }
-
-  void pairs() {
-    sequence("latest", abi::StepMode::kThen, abi::KeepMode::kLatest, 10);
-    sequence("strict", abi::StepMode::kThenStrictly, abi::KeepMode::kLatest, 10);
-    sequence("earliest", abi::StepMode::kThen, abi::KeepMode::kEarliest, 10);
-    sequence("all", abi::StepMode::kThen, abi::KeepMode::kAll, 10, 3);
-    sequence("either", abi::StepMode::kThenEither, abi::KeepMode::kEarliest, 4);
-    const auto guarded = sequence("guarded", abi::StepMode::kThen, abi::KeepMode::kLatest, 10);
-    guard(guarded, s.plan(guarded).sequence.guards);
-    const auto joined = s.b.signal("joined", s.node, abi::SignalShape::kSequence);
-    s.b.step(joined, abi::StepMode::kFirst, s.any(0), s.by_node, 0, abi::kNone32,
-             {{1, 0}, {0, 1}, {2, 2}});
-    const auto same =
-        s.b.expr(test::bool_type(), [](const abi::Record& r, const abi::EvalContext& c, uint64_t&) {
-          const bool holds = r.i64(1) == c.captures[0].i64() && r.i64(0) == c.captures[1].i64() &&
-                             r.f64(2) >= c.captures[2].f64();
-          return uint32_t{holds ? abi::kTrue : abi::kFalse};
-        });
-    s.b.step(joined, abi::StepMode::kThen, s.any(1), s.by_node, 0, same);
-    s.b.step(joined, abi::StepMode::kThen, s.any(2), s.by_node);
-    s.plan(joined).sequence.within_ns = 30 * kSec;
-    s.plan(joined).sequence.capture_count = 3;
-  }
-
-  void absences() {
-    sequence("absent_all", abi::StepMode::kAbsent, abi::KeepMode::kAll, 8, 16);
-    sequence("absent_first", abi::StepMode::kAbsent, abi::KeepMode::kEarliest, 8);
-    sequence("absent_latest", abi::StepMode::kAbsent, abi::KeepMode::kLatest, 8);
-    const auto guarded =
-        sequence("absent_guarded", abi::StepMode::kAbsent, abi::KeepMode::kAll, 8, 5);
-    guard(guarded, s.plan(guarded).sequence.guards);
-  }
-
-  void unlesses() {
-    for (const bool shared : {true, false}) {
-      const auto id = sequence(shared ? "unless_shared" : "unless_keyed", abi::StepMode::kThen,
-                               shared ? abi::KeepMode::kEarliest : abi::KeepMode::kAll, 10);
-      s.b.unless(id, s.any(2), shared ? abi::KeyPlan{} : s.by_node, 0, 1);
-      auto& plan = s.plan(id).sequence;
-      plan.steps[1].captures = {{1, 0}};
-      plan.capture_count = 1;
-      abi::UnlessPlan& u = plan.unless[0];
-      u.join = s.b.expr(
-          test::bool_type(), [](const abi::Record& r, const abi::EvalContext& c, uint64_t&) {
-            if (c.captures[0].known == 0) return uint32_t{abi::kUnknown};
-            return uint32_t{r.i64(1) == c.captures[0].i64() ? abi::kTrue : abi::kFalse};
-          });
-      u.deferred = true;
-      u.shared = shared;
-      u.at_close = true;
-      u.check_step = 1;
-      u.window_ns = 10 * kSec;
-      u.kept_max = 3;
-    }
-    const auto plain = sequence("unless_now", abi::StepMode::kThen, abi::KeepMode::kAll, 10);
-    s.b.unless(plain, s.any(2), s.by_node, 0, 1);
   }
 
   abi::CountPlan& count(const char* name, abi::CountMode mode, double k, bool each,
@@ -319,49 +226,5 @@ struct Everything {
     engine.process({s.records.data() + from, to - from}, until, out);
   }
 };
-
-inline std::string counted(const Counters& c) {
-  std::ostringstream out;
-  out << c.firings << ' ' << c.evictions << ' ' << c.state_evictions << ' ' << c.partials_dropped
-      << ' ' << c.unless_dropped << ' ' << c.keys;
-  return out.str();
-}
-
-/// "" when equal, else what stands around the first difference: the names before it say where.
-inline std::string difference(const std::string& a, const std::string& b) {
-  if (a == b) return "";
-  size_t at = 0;
-  at = std::min<size_t>(13, a.size());  // behind the length of the section
-  while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
-  const auto around = [&](const std::string& s) {
-    std::ostringstream out;
-    for (size_t i = at < 120 ? 0 : at - 120; i < std::min(at + 20, s.size()); ++i) {
-      const auto c = static_cast<unsigned char>(s[i]);
-      if (i == at) out << " >>> ";
-      if (c >= 'a' && c <= 'z') {
-        out << s[i];
-      } else {
-        out << '.' << int(c);
-      }
-    }
-    return out.str();
-  };
-  return around(a) + "\n" + around(b);
-}
-
-inline std::vector<Event> many_events(size_t n) {
-  std::vector<Event> events;
-  uint32_t random = 7;
-  const auto next = [&](uint32_t below) {
-    random = random * 1664525u + 1013904223u;
-    return static_cast<int>((random >> 8) % below);
-  };
-  int t = 0;
-  for (size_t i = 0; i < n; ++i) {
-    t += next(2);
-    events.push_back({t, next(3), next(12), next(2), next(20)});
-  }
-  return events;
-}
 
 }  // namespace reflex::eval
