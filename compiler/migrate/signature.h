@@ -29,7 +29,8 @@ std::string binding_signature(const Side& side, abi::ClassId hw_class);
 /// "(node, gpu)"
 std::string entity_text(const abi::CompiledPack& pack, abi::EntityKindId kind);
 
-/// Fills SignalPlan::state, FeaturePlan::state and ClassPlan::binding; `hash` makes a signature short.
+/// Fills SignalPlan::state, FeaturePlan::state and ClassPlan::binding; `hash` makes a signature
+/// short.
 void describe_states(abi::CompiledPack& pack, const ir::Module& ir,
                      const std::function<std::string(const std::string&)>& hash);
 

@@ -88,9 +88,8 @@ std::string ids_differ(const CompiledPack& a, const CompiledPack& b) {
   if (!all_same(a.enums, b.enums, [](auto& x, auto& y) { return x.words == y.words; })) {
     return "enums";
   }
-  if (!all_same(a.entity_kinds, b.entity_kinds, [](auto& x, auto& y) { return x.keys == y.keys; })) {
-    return "keys of entities";
-  }
+  const auto same_keys = [](const EntityKind& x, const EntityKind& y) { return x.keys == y.keys; };
+  if (!all_same(a.entity_kinds, b.entity_kinds, same_keys)) return "keys of entities";
   if (!all_same(a.signals, b.signals, kSameKept)) return "the list of signals";
   if (!all_same(a.features, b.features, kSameKept)) return "the list of features";
   if (!all_same(a.causes, b.causes, kSameKept)) return "the list of causes";

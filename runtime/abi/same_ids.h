@@ -3,8 +3,8 @@
 // loaded by names.
 //
 // The same: the SymbolTable, kinds with their fields, enums, keys of entities, and the names of
-// signals, features, causes, classes, parameters, incidents and peers at the same numbers; decoders,
-// clock and limits, and what binds nodes to classes. What rules *say* may differ in any way.
+// signals, features, causes, classes, parameters, incidents and peers at the same numbers;
+// decoders, clock and limits, and what binds nodes to classes. What rules *say* may differ in any way.
 #pragma once
 
 #include <cstdint>

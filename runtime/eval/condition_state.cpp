@@ -249,6 +249,19 @@ void ConditionStates::load(abi::SignalId signal, EntityIndex entity, PlanReader&
   schedule(signal, entity, s);
 }
 
+void ConditionStates::take_over(ConditionStates& old, abi::SignalId signal,
+                                int64_t changed_at_ns) {
+  PagedObjects<State>& states = states_[number_[signal]];
+  states = std::move(old.states_[old.number_[signal]]);
+  if (changed_at_ns == INT64_MAX) return;
+  states.each([&](EntityIndex entity, State& s) {
+    if (s.order == ~uint64_t{0}) return;  // see has_state()
+    s.changed = true;
+    s.wake_ns = changed_at_ns;
+    schedule(signal, entity, s);
+  });
+}
+
 void ConditionStates::reset_entity(abi::EntityKindId kind, EntityIndex entity) {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (core_.pack.signals[signals_[i]].entity_kind == kind) states_[i].reset(entity);

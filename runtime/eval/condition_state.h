@@ -20,10 +20,9 @@ class ConditionStates {
  public:
   explicit ConditionStates(ShardCore& core);
   void add(abi::SignalId signal);
-  /// A signal that stays, from the states of another shard.
-  void take_over(ConditionStates& old, abi::SignalId signal) {
-    states_[number_[signal]] = std::move(old.states_[old.number_[signal]]);
-  }
+  /// The states of a signal in another shard, with its timers. `changed_at_ns`: not what it was, so
+  /// that it is looked at again at that time, as by load(); INT64_MAX: it is.
+  void take_over(ConditionStates& old, abi::SignalId signal, int64_t changed_at_ns);
   void on_event(abi::SignalId signal, const EventView& event, EntityIndex entity);
   /// Timers of a signal that is no condition any more are still queued after a take-over.
   void on_timer(const Timer& timer);

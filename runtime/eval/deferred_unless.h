@@ -27,7 +27,10 @@ class DeferredUnless {
     const std::vector<uint64_t>& orders;
     const std::vector<abi::Value>& captures;
   };
-  explicit DeferredUnless(ShardCore& core) : core_(core), stores_of_(core.pack.signals.size()), bytes_(core.pack.signals.size()) {}
+  explicit DeferredUnless(ShardCore& core)
+      : core_(core),
+        stores_of_(core.pack.signals.size()),
+        bytes_(core.pack.signals.size()) {}
 
   /// True when the signal has one; then the calls below are needed.
   bool add(abi::SignalId signal);

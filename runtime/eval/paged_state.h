@@ -158,6 +158,16 @@ class PagedObjects {
   void reset(EntityIndex index) {
     if (T* state = find(index); state != nullptr) *state = T{};
   }
+  /// visit(index, object) for all objects of the pages that were touched.
+  template <typename Visit>
+  void each(const Visit& visit) {
+    for (size_t page = 0; page < pages_.size(); ++page) {
+      if (pages_[page] == nullptr) continue;
+      for (EntityIndex i = 0; i <= kMask; ++i) {
+        visit(static_cast<EntityIndex>(page << kShift) + i, pages_[page][i]);
+      }
+    }
+  }
   [[nodiscard]] static constexpr uint64_t bytes_per_key() { return sizeof(T); }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 

@@ -68,8 +68,13 @@ class Shard {
   /// What has to be found once to save signals ([SignalId] 1) for a take-over.
   [[nodiscard]] Saving begin_save(const std::vector<uint8_t>& of) const;
   /// What stays, timers, counts and peers; the rest is loaded behind it. `old` is hollow then.
-  void take_over(Shard& old, const std::vector<uint8_t>& signals,
-                 const std::vector<uint8_t>& peers);
+  struct Taken {
+    const std::vector<uint8_t>& signals;     // [SignalId] 1: stays
+    const std::vector<uint8_t>& conditions;  // [SignalId] 1: stays, and is looked at again
+    const std::vector<uint8_t>& peers;       // [query] 1: stays
+    int64_t at_ns = 0;
+  };
+  void take_over(Shard& old, const Taken& taken);
   [[nodiscard]] const FeatureStore& features() const { return *features_; }
   [[nodiscard]] Peers& peers() { return peers_; }
   [[nodiscard]] const Peers& peers() const { return peers_; }

@@ -75,8 +75,8 @@ Shard::Saving Shard::begin_save(const std::vector<uint8_t>& of) const {
   return any ? sequences_.pair_timers(of) : Saving();
 }
 
-void Shard::take_over(Shard& old, const std::vector<uint8_t>& signals,
-                      const std::vector<uint8_t>& peers) {
+void Shard::take_over(Shard& old, const Taken& taken) {
+  const std::vector<uint8_t>& signals = taken.signals;
   core_.take_over(old.core_, signals);
   arena_.take_over(old.arena_);
   features_->take_over(*old.features_);
@@ -90,11 +90,12 @@ void Shard::take_over(Shard& old, const std::vector<uint8_t>& signals,
         counts_.take_over(old.counts_, count_entries_[s], old.count_entries_[s]);
         break;
       case abi::SignalShape::kCondition:
-        conditions_.take_over(old.conditions_, s);
+        conditions_.take_over(old.conditions_, s,
+                              taken.conditions[s] != 0 ? taken.at_ns : INT64_MAX);
         break;
     }
   }
-  peers_.take_over(old.peers_, peers);
+  peers_.take_over(old.peers_, taken.peers);
 }
 
 }  // namespace reflex::eval

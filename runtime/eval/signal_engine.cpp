@@ -163,7 +163,9 @@ class SignalEngine::Impl {
   /// them together say it.
   void measure_keys() {
     std::unique_ptr<Shard> whole;
-    if (node_shards_ > 1) whole = std::make_unique<Shard>(program_, options_, ShardRole::kAll, Shard::Before{});
+    if (node_shards_ > 1) {
+      whole = std::make_unique<Shard>(program_, options_, ShardRole::kAll, Shard::Before{});
+    }
     const Shard& all = whole ? *whole : *shards_.front();
     carriers_ = all.features().carriers();
     std::vector<uint64_t> bytes;

@@ -149,7 +149,9 @@ class TakeOver {
     engine_.evictions = old_.evictions;
     engine_.state_evictions = old_.state_evictions;
     for (size_t i = 0; i < engine_.shards.size(); ++i) {
-      engine_.shards[i]->take_over(*old_.shards[i], succession_.signals, succession_.peers);
+      engine_.shards[i]->take_over(*old_.shards[i],
+                                   {succession_.signals, succession_.conditions,
+                                    succession_.peers, engine_.at_ns});
       for (abi::SignalId s = 0; s < pack_.signals.size(); ++s) {
         if (match_.signals[s].saved != s) engine_.shards[i]->core().forget_fired(s);
       }
@@ -200,13 +202,14 @@ Succession find_succession(const Program& before, const Program& after) {
   const StateMatch own = found.match;  // of each alone
   found.match.spread_changes(after);
   found.signals.assign(pack.signals.size(), 0);
+  found.conditions.assign(pack.signals.size(), 0);
   found.features.assign(pack.features.size(), 0);
   for (abi::SignalId s = 0; s < pack.signals.size(); ++s) {
-    // A condition is looked at again when what it reads has changed; others keep what they saw.
     const bool condition = pack.signals[s].shape == abi::SignalShape::kCondition;
-    const bool changed = condition ? found.match.signals[s].changed : own.signals[s].changed;
-    found.signals[s] = own.signals[s].saved == s && !changed &&
+    found.signals[s] = own.signals[s].saved == s && (condition || !own.signals[s].changed) &&
                        same_memory(before.pack().signals[s], pack.signals[s]);
+    // What reads something that has changed keeps what it saw, but for conditions.
+    found.conditions[s] = condition && found.signals[s] != 0 && found.match.signals[s].changed;
   }
   for (abi::FeatureId f = 0; f < pack.features.size(); ++f) {
     found.features[f] = own.features[f].saved == f && !own.features[f].changed;

@@ -1,8 +1,9 @@
 // Take-over: the state of an engine that runs goes to the engine of the next set as it is.
 //
 // For sets whose ids mean the same (abi/same_ids.h), so that memory can change hands. A signal or
-// feature *stays* when it is what it was: its states are not looked at. What was kept and has
-// changed is written and read as a saved state of it alone would be, what begins anew is left out.
+// feature *stays* when it is what it was: its states are not looked at. (The state of a condition is
+// since when it holds, whatever it asks: it stays, too, and is looked at again.) What else was kept
+// and has changed is written and read as a saved state of it alone would be, what begins anew is left out.
 // So the result is that of save_engine() and load_engine(), and the cost that of what has changed,
 // not of the state. What stays is decided when the new engine is made (the old one may run), since
 // its arena then gives what stays the places that it has.
@@ -18,9 +19,10 @@ namespace reflex::eval {
 /// What of an engine stays in another one.
 struct Succession {
   StateMatch match;
-  std::vector<uint8_t> signals;   // [SignalId] 1: stays
-  std::vector<uint8_t> features;  // [FeatureId]
-  std::vector<uint8_t> peers;     // [query]
+  std::vector<uint8_t> signals;     // [SignalId] 1: stays
+  std::vector<uint8_t> conditions;  // [SignalId] 1: stays, and is looked at again: it has changed
+  std::vector<uint8_t> features;    // [FeatureId]
+  std::vector<uint8_t> peers;       // [query]
 };
 Succession find_succession(const Program& before, const Program& after);
 

@@ -32,8 +32,8 @@ constexpr auto kFreeCatchUp = std::chrono::seconds(5);
 constexpr auto kBriefStop = std::chrono::milliseconds(3);
 constexpr auto kCatchUpMax = std::chrono::seconds(60);
 constexpr auto kAskMax = std::chrono::seconds(30);
-// Why: who edits rules reloads again and again; a fork for each would stop the stream for longer than
-// the reload did. A crash meanwhile starts from the older snapshot, as it would have before.
+// Why: who edits rules reloads again and again; a fork for each would stop the stream for longer
+// than the reload did. A crash meanwhile starts from the older snapshot, as it would have before.
 constexpr auto kSnapshotAfterInPlace = std::chrono::seconds(2);
 
 double us_between(std::chrono::steady_clock::time_point from,

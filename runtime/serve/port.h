@@ -66,8 +66,8 @@ struct ReloadAnswer {
   std::vector<StateFate> plan;
   double compile_ms = 0;
   double restore_ms = 0;
-  /// How the state came along: "in place" (nothing was copied) or "restored" (saved and loaded), and
-  /// why it was not in place.
+  /// How the state came along: "in place" (nothing was copied) or "restored" (saved and loaded),
+  /// and why it was not in place.
   std::string path, path_reason;
   double pause_us = 0;       // the longest time in which no event was evaluated
   uint64_t state_bytes = 0;  // that the new set took over

@@ -262,7 +262,8 @@ TEST(Daemon, ReloadsUnderLoadLoseAndDoubleNoEvent) {
   int swapped = 0;
   for (int i = 0; !done || i < 5; ++i) {
     // Each third one has one signal more, or it is gone again: then the state goes by bytes.
-    const std::string more = i % 3 == 2 ? "signal more on node { e: gpu.xid where e.code == 5 }\n" : "";
+    const std::string more =
+        i % 3 == 2 ? "signal more on node { e: gpu.xid where e.code == 5 }\n" : "";
     world.write_pack(test_pack(3, more) + fmt::format("# text {}\n", i));
     const auto answer = world.daemon().reload();
     EXPECT_EQ(answer.outcome, Outcome::kSwapped) << answer.error;
