@@ -254,12 +254,17 @@ void ConditionStates::take_over(ConditionStates& old, abi::SignalId signal,
   PagedObjects<State>& states = states_[number_[signal]];
   states = std::move(old.states_[old.number_[signal]]);
   if (changed_at_ns == INT64_MAX) return;
+  std::vector<Timer> timers;
   states.each([&](EntityIndex entity, State& s) {
     if (s.order == ~uint64_t{0}) return;  // see has_state()
     s.changed = true;
     s.wake_ns = changed_at_ns;
-    schedule(signal, entity, s);
+    if (s.wake_ns >= s.scheduled_ns) return;  // as schedule()
+    s.scheduled_ns = s.wake_ns;
+    s.tag = core_.next_tag++;
+    timers.push_back({s.wake_ns, s.tag, signal, entity, TimerUse::kCondition});
   });
+  core_.timers.push_all(timers);
 }
 
 void ConditionStates::reset_entity(abi::EntityKindId kind, EntityIndex entity) {

@@ -77,6 +77,13 @@ uint64_t member_hash(const ShardCore& core, const abi::CountPlan::Input& input,
 CountStates::CountStates(ShardCore& core, StateArena& arena, GuardStates& guards)
     : core_(core), arena_(arena), guards_(guards) {}
 
+bool CountStates::same_states(const abi::CountPlan& a, const abi::CountPlan& b) {
+  // Sketches of distinct members are cut by their window.
+  return a.mode == b.mode && ring_size(a) == ring_size(b) &&
+         sample_capacity(a) == sample_capacity(b) &&
+         (a.mode != abi::CountMode::kDistinct || a.window_ns == b.window_ns);
+}
+
 CountStates::Entry CountStates::add(abi::SignalId signal, bool stays) {
   const auto& plan = core_.pack.signals[signal];
   const auto refs = static_cast<uint32_t>(refs_.size());

@@ -24,7 +24,7 @@ class SignalEngine::Impl {
         keys_(program_, options_) {
     if (options.before != nullptr) {
       succession_ = std::make_unique<Succession>(
-          find_succession(options.before->impl_->program_, program_));
+          find_succession(options.before->impl_->program_, program_, options.near_misses));
     }
     if (node_shards_ == 1) {
       const ShardRole role = options.stage == Stage::kNodes    ? ShardRole::kNode

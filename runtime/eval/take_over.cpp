@@ -32,6 +32,18 @@ bool same_memory(const abi::SignalPlan& a, const abi::SignalPlan& b) {
                     });
 }
 
+/// What a signal has kept is what it would have after it was saved and loaded, though it has changed:
+/// limits and windows are asked when the next event comes.
+bool keeps_states(const abi::SignalPlan& a, const abi::SignalPlan& b, bool near_misses) {
+  if (a.shape == abi::SignalShape::kCondition) return true;
+  if (a.shape == abi::SignalShape::kCount) return CountStates::same_states(a.count, b.count);
+  if (near_misses && a.sequence.within_ns != b.sequence.within_ns) return false;
+  return std::equal(a.sequence.steps.begin(), a.sequence.steps.end(), b.sequence.steps.begin(),
+                    b.sequence.steps.end(), [](const abi::StepPlan& x, const abi::StepPlan& y) {
+                      return x.absent_ns == y.absent_ns;  // timers run to it
+                    });
+}
+
 class TakeOver {
  public:
   TakeOver(EngineParts& engine, EngineParts& old, const Succession& succession)
@@ -195,7 +207,7 @@ class TakeOver {
 
 }  // namespace
 
-Succession find_succession(const Program& before, const Program& after) {
+Succession find_succession(const Program& before, const Program& after, bool near_misses) {
   const abi::CompiledPack& pack = after.pack();
   Succession found;
   found.match = match_states(items_of(before.pack()), pack);
@@ -205,11 +217,13 @@ Succession find_succession(const Program& before, const Program& after) {
   found.conditions.assign(pack.signals.size(), 0);
   found.features.assign(pack.features.size(), 0);
   for (abi::SignalId s = 0; s < pack.signals.size(); ++s) {
-    const bool condition = pack.signals[s].shape == abi::SignalShape::kCondition;
-    found.signals[s] = own.signals[s].saved == s && (condition || !own.signals[s].changed) &&
-                       same_memory(before.pack().signals[s], pack.signals[s]);
+    const abi::SignalPlan& was = before.pack().signals[s];
+    const abi::SignalPlan& now = pack.signals[s];
+    found.signals[s] = own.signals[s].saved == s && same_memory(was, now) &&
+                       (!own.signals[s].changed || keeps_states(was, now, near_misses));
     // What reads something that has changed keeps what it saw, but for conditions.
-    found.conditions[s] = condition && found.signals[s] != 0 && found.match.signals[s].changed;
+    found.conditions[s] = now.shape == abi::SignalShape::kCondition && found.signals[s] != 0 &&
+                          found.match.signals[s].changed;
   }
   for (abi::FeatureId f = 0; f < pack.features.size(); ++f) {
     found.features[f] = own.features[f].saved == f && !own.features[f].changed;

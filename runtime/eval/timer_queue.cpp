@@ -47,6 +47,18 @@ void TimerQueue::push(const Timer& timer) {
   next_due_ = std::min(next_due_, timer.deadline_ns);
 }
 
+void TimerQueue::push_all(const std::vector<Timer>& timers) {
+  if (timers.size() * 16 < heap_.size()) {  // Why 16: a push costs the logarithm of the others
+    for (const Timer& timer : timers) push(timer);
+    return;
+  }
+  for (const Timer& timer : timers) {
+    heap_.push_back({timer, pushed_++});
+    next_due_ = std::min(next_due_, timer.deadline_ns);
+  }
+  std::make_heap(heap_.begin(), heap_.end(), Later{});
+}
+
 Timer TimerQueue::pop() {
   Lane* best = nullptr;
   for (Lane& l : lanes_) {

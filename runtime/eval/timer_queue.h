@@ -28,6 +28,8 @@ class TimerQueue {
   uint32_t lane(int64_t duration_ns);
   void push_lane(uint32_t lane, const Timer& timer);
   void push(const Timer& timer);
+  /// The same for many: linear in all timers there are.
+  void push_all(const std::vector<Timer>& timers);
   [[nodiscard]] int64_t next_due() const { return next_due_; }
   /// Removes and returns the earliest timer; the queue must not be empty.
   Timer pop();
