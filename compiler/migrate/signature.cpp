@@ -67,6 +67,14 @@ class Signer {
     return std::move(out_);
   }
 
+  std::string binding(abi::ClassId id) {
+    const abi::ClassPlan& c = side_.pack.classes[id];
+    add(fmt::format("class {} parent {} abstract {} fallback {}", c.name,
+                    side_.pack.classes[c.parent].name, c.abstract_class, c.fallback));
+    expr(c.matches, kNoRecord);
+    return std::move(out_);
+  }
+
  private:
   void add(const std::string& text) { out_ += text + "\n"; }
   void number(const char* name, int64_t value) { add(fmt::format("{} {}", name, value)); }
@@ -267,6 +275,10 @@ std::string feature_signature(const Side& side, abi::FeatureId feature, Detail d
   return Signer(side, detail).feature(feature);
 }
 
+std::string binding_signature(const Side& side, abi::ClassId hw_class) {
+  return Signer(side, Detail::kExact).binding(hw_class);
+}
+
 std::string entity_text(const abi::CompiledPack& pack, abi::EntityKindId kind) {
   const auto& keys = pack.entity_kinds[kind].keys;
   std::string text;
@@ -308,6 +320,9 @@ void describe_states(abi::CompiledPack& pack, const ir::Module& ir,
     plan.state.exact = hash(feature_signature(side, f, Detail::kExact));
     plan.state.window_ns = plan.window_ns;
     plan.state.samples = plan.last_n;
+  }
+  for (abi::ClassId c = 0; c < pack.classes.size(); ++c) {
+    pack.classes[c].binding = hash(binding_signature(side, c));
   }
 }
 

@@ -24,10 +24,13 @@ enum class Detail : uint8_t { kShape, kExact };
 
 std::string signal_signature(const Side& side, abi::SignalId signal, Detail detail);
 std::string feature_signature(const Side& side, abi::FeatureId feature, Detail detail);
+/// What decides which nodes are of a class; not what it says of them.
+std::string binding_signature(const Side& side, abi::ClassId hw_class);
 /// "(node, gpu)"
 std::string entity_text(const abi::CompiledPack& pack, abi::EntityKindId kind);
 
-/// Fills SignalPlan::state and FeaturePlan::state; `hash` makes a signature short.
+/// Fills SignalPlan::state, FeaturePlan::state and ClassPlan::binding; `hash` makes a signature
+/// short.
 void describe_states(abi::CompiledPack& pack, const ir::Module& ir,
                      const std::function<std::string(const std::string&)>& hash);
 

@@ -415,6 +415,7 @@ struct ClassPlan {
   std::vector<uint8_t> params_known;   // [ParamId]
   std::vector<SourceRef> param_where;  // [ParamId] the line that set it
   std::vector<AdaptiveSettings> adaptive;  // [AdaptiveId]
+  std::string binding;  // hash of what binds nodes to it; comparable within one SymbolTable only
   SourceRef where;
 };
 

@@ -35,6 +35,7 @@
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
 #include "runtime/abi/load_names.h"
+#include "runtime/abi/same_ids.h"
 #include "runtime/abi/table.h"
 #include "runtime/adapt/shift.h"
 #include "runtime/base/time.h"
@@ -86,6 +87,9 @@ class BenignRates {
   /// Signals by name, but for those that names.is_reset(); `class_of` as in NodeHistory.
   void load(StateReader& reader, const abi::LoadNames& names,
             const std::function<abi::ClassId(SymbolId)>& class_of);
+  /// The same, of a set whose ids mean the same; classes are what they were. Cost: O(1), unless
+  /// signals begin anew, whose counts are looked for.
+  void take_over(BenignRates& old, const abi::SetChange& change);
 
  private:
   struct Sums {
@@ -159,6 +163,7 @@ class BenignRates {
 
   void save(StateWriter& writer, const Cohort& cohort) const;
   void load(StateReader& reader, const abi::LoadNames& names, Cohort& cohort) const;
+  void forget_signals(const std::vector<uint8_t>& signals);
   void load_cohorts(StateReader& reader, const abi::LoadNames& names);
   SymbolId load_node(StateReader& reader, const abi::LoadNames& names);
   std::vector<std::vector<uint32_t>> load_waiting(StateReader& reader, const abi::LoadNames& names);

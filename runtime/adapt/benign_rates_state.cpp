@@ -293,4 +293,45 @@ void BenignRates::rebind(const std::vector<SymbolId>& by_name,
   ++version_;
 }
 
+void BenignRates::take_over(BenignRates& old, const abi::SetChange& change) {
+  signal_since_ = std::move(old.signal_since_);
+  nodes_ = std::move(old.nodes_);
+  cohorts_ = std::move(old.cohorts_);
+  cohort_ids_ = std::move(old.cohort_ids_);
+  classes_ = std::move(old.classes_);
+  fleet_ = std::move(old.fleet_);
+  waiting_ = std::move(old.waiting_);
+  first_waiting_epoch_ = old.first_waiting_epoch_;
+  epoch_ = old.epoch_;
+  version_ = old.version_ + (change.same_set ? 0 : 1);
+  shifts_ = std::move(old.shifts_);
+  if (change.any_signal()) forget_signals(change.new_signals);
+}
+
+/// As if nobody had looked for them yet.
+void BenignRates::forget_signals(const std::vector<uint8_t>& signals) {
+  const auto forget = [&](Cohort& cohort) {
+    for (abi::SignalId s = 0; s < signals.size(); ++s) {
+      if (signals[s] == 0) continue;
+      cohort.sums[s] = {};
+      if (!cohort.days.empty()) cohort.days[s] = {};
+    }
+  };
+  for (Cohort& cohort : cohorts_) forget(cohort);
+  for (Cohort& level : classes_) forget(level);
+  forget(fleet_);
+  for (const auto& node : nodes_) {
+    if (!node) continue;
+    std::erase_if(node->own, [&](const Node::Own& own) { return signals[own.signal] != 0; });
+  }
+  for (Epoch& epoch : waiting_) {
+    for (Waiting& w : epoch.all) {
+      if (signals[w.signal] != 0) w.generation = kForgotten;
+    }
+  }
+  for (abi::SignalId s = 0; s < signals.size(); ++s) {
+    if (signals[s] != 0) signal_since_[s] = epoch_;
+  }
+}
+
 }  // namespace reflex::adapt

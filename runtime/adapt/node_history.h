@@ -56,6 +56,8 @@ class NodeHistory {
   void save(StateWriter& writer) const;
   /// Faults whose cause is gone stay, as faults of an unknown kind.
   void load(StateReader& reader, const abi::LoadNames& names);
+  /// The same, of a set whose ids mean the same.
+  void take_over(NodeHistory& old);
 
  private:
   struct Entry {

@@ -72,4 +72,11 @@ void NodeHistory::load(StateReader& reader, const abi::LoadNames& names) {
   reader.leave();
 }
 
+void NodeHistory::take_over(NodeHistory& old) {
+  nodes_ = std::move(old.nodes_);
+  by_cause_ = std::move(old.by_cause_);
+  incidents_ = old.incidents_;
+  unexplained_ = old.unexplained_;
+}
+
 }  // namespace reflex::adapt

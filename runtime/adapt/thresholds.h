@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "runtime/abi/compiled_pack.h"
+#include "runtime/abi/same_ids.h"
 #include "runtime/abi/table.h"
 #include "runtime/adapt/quantile_sketch.h"
 #include "runtime/adapt/shift.h"
@@ -77,6 +78,8 @@ class Thresholds {
   /// the settings of this set. `class_of` as in NodeHistory.
   void load(StateReader& reader, const abi::LoadNames& names,
             const std::function<abi::ClassId(SymbolId)>& class_of);
+  /// The same, of a set whose ids mean the same; classes are what they were.
+  void take_over(Thresholds& old, const abi::SetChange& change);
 
  private:
   struct Level {  // of one parameter

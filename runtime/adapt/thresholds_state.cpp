@@ -107,4 +107,22 @@ void Thresholds::load_nodes(StateReader& reader, const abi::LoadNames& names,
   }
 }
 
+void Thresholds::take_over(Thresholds& old, const abi::SetChange& change) {
+  classes_ = std::move(old.classes_);
+  cohorts_ = std::move(old.cohorts_);
+  nodes_ = std::move(old.nodes_);
+  shifts_ = std::move(old.shifts_);
+  for (abi::AdaptiveId a = 0; change.any_adaptive() && a < change.new_adaptives.size(); ++a) {
+    if (change.new_adaptives[a] == 0) continue;
+    for (auto& levels : classes_) levels[a] = Level();
+    for (auto& [key, sketches] : cohorts_) {
+      if (a < sketches.size()) sketches[a] = QuantileSketch();
+    }
+    for (auto& [name, state] : nodes_) {
+      if (a < state.own.size()) state.own[a] = Own();
+    }
+  }
+  rebuild();
+}
+
 }  // namespace reflex::adapt

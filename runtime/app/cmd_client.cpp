@@ -128,10 +128,11 @@ std::string reload_text(const Json& json) {
     return fmt::format("unchanged: set {}\n", set) + config_text(json);
   }
   std::string out = fmt::format(
-      "set {} is in force; compiled in {:.1f} ms, restored in {:.1f} ms, "
+      "set {} is in force; compiled in {:.1f} ms, {} in {:.1f} ms, "
       "the stream paused {:.0f} us\n",
-      set, json.value("compile_ms", 0.0), json.value("restore_ms", 0.0),
-      json.value("pause_us", 0.0));
+      set, json.value("compile_ms", 0.0),
+      json.value("path", std::string()) == "in place" ? "taken over in place" : "restored",
+      json.value("restore_ms", 0.0), json.value("pause_us", 0.0));
   return out + config_text(json) + plan_text(json);
 }
 

@@ -32,11 +32,10 @@ std::vector<serve::SourceText> files_of(const compiler::Compilation& c) {
   return files;
 }
 
-Result<serve::CompiledSet> compile(const std::vector<std::string>& packs,
-                                   const std::vector<std::string>& profiles,
+Result<serve::CompiledSet> compile(const serve::PackRequest& request,
                                    const compiler::Options& options) {
-  std::vector<std::string> paths = packs;
-  const auto near = profiles.empty() ? default_profiles(packs) : profiles;
+  std::vector<std::string> paths = request.paths;
+  const auto near = request.profiles.empty() ? default_profiles(paths) : request.profiles;
   for (const auto& path : near) {
     if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
   }
@@ -54,6 +53,7 @@ Result<serve::CompiledSet> compile(const std::vector<std::string>& packs,
     set.code_bytes = options.cache->code()->last().bytes;
   }
   options.cache->keep(std::move(c));
+  set.rest = std::shared_ptr<compiler::Compilation>(std::move(compiled).value());
   return set;
 }
 
@@ -63,10 +63,11 @@ serve::PackSource serve_packs(const std::string& backend) {
   compiler::Options options;
   options.backend = backend == "interp" ? compiler::Backend::kInterp : compiler::Backend::kJit;
   options.cache = std::make_shared<compiler::CompileCache>();
-  return
-      [options](const std::vector<std::string>& packs, const std::vector<std::string>& profiles) {
-        return compile(packs, profiles, options);
-      };
+  return [options](const serve::PackRequest& request) {
+    compiler::Options own = options;
+    own.symbols = request.symbols;
+    return compile(request, own);
+  };
 }
 
 }  // namespace reflex::app

@@ -18,7 +18,8 @@ SymbolId SymbolTable::intern(std::string_view name) {
     const auto found = ids_.find(name);
     if (found != ids_.end()) return found->second;
   }
-  std::unique_lock lock(mutex_);
+  const std::lock_guard interning(interning_);
+  const std::unique_lock lock(mutex_);
   const auto found = ids_.find(name);
   if (found != ids_.end()) return found->second;
   RFX_CHECK(names_.size() < UINT32_MAX);

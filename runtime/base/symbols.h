@@ -31,8 +31,12 @@ class SymbolTable {
   /// The view stays valid as long as the table lives.
   [[nodiscard]] std::string_view name(SymbolId id) const;
   [[nodiscard]] size_t size() const;
+  /// While it is held nobody interns a new name; names are read all the same. Taken around a fork,
+  /// so that the child can read them: a lock that another thread holds stays locked there.
+  [[nodiscard]] std::unique_lock<std::mutex> still() const { return std::unique_lock(interning_); }
 
  private:
+  mutable std::mutex interning_;  // before mutex_
   mutable std::shared_mutex mutex_;
   std::deque<std::string> names_;
   std::unordered_map<std::string_view, SymbolId> ids_;

@@ -73,6 +73,8 @@ class Adaptation {
   void learn(const KnownIncident& known, bool is_over, int64_t now_ns);
   void save(StateWriter& writer) const;
   void load(StateReader& reader, abi::LoadNames& names);
+  /// The same, of a set whose ids mean the same; with the orders of suppress().
+  void take_over(Adaptation& old, const abi::SetChange& change);
   void suppress(SuppressionOrder order) { suppression_.order(std::move(order)); }
 
   /// Whether boundaries matter at all for this pack.

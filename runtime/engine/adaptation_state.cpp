@@ -89,4 +89,18 @@ void Adaptation::load(StateReader& reader, abi::LoadNames& names) {
   reader.leave();
 }
 
+void Adaptation::take_over(Adaptation& old, const abi::SetChange& change) {
+  rates_.take_over(old.rates_, change);
+  thresholds_.take_over(old.thresholds_, change);
+  history_.take_over(old.history_);
+  suppression_.take_over(old.suppression_);
+  nodes_ = std::move(old.nodes_);
+  if (old.options_.known) {
+    for (const auto& known : *old.options_.known) {
+      if (!old.known_.contains(known.incident)) known_.erase(known.incident);
+    }
+  }
+  told_ = std::move(old.told_);
+}
+
 }  // namespace reflex::engine

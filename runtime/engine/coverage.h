@@ -51,6 +51,8 @@ class Coverage {
   void save(StateWriter& writer) const;
   /// Replaces what is known of sources and gaps.
   void load(StateReader& reader, const abi::LoadNames& names);
+  /// The same, of a set whose ids mean the same.
+  void take_over(Coverage& old);
 
  private:
   struct Gap {

@@ -62,4 +62,12 @@ void Coverage::load(StateReader& reader, const abi::LoadNames& names) {
   if (!reader.failed()) refresh_signals();
 }
 
+void Coverage::take_over(Coverage& old) {
+  all_ = old.all_;
+  structured_since_ = std::move(old.structured_since_);
+  logged_ = std::move(old.logged_);
+  gaps_ = std::move(old.gaps_);
+  refresh_signals();
+}
+
 }  // namespace reflex::engine

@@ -2,6 +2,7 @@
 #include "runtime/engine/engine.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/attribution/attribution.h"
 
@@ -49,13 +50,15 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const abi::Compil
 }
 
 Engine::Engine(std::shared_ptr<const abi::CompiledPack> pack,
-               std::shared_ptr<const attribution::Graph> graph, const EngineOptions& options,
+               std::shared_ptr<const attribution::Graph> graph, const EngineOptions& given,
                EngineSinks sinks)
     : pack_(std::move(pack)),
       sinks_(std::move(sinks)),
       topology_(std::make_shared<topology::Topology>(pack_)),
       coverage_(pack_),
       events_by_kind_(pack_->kinds.size(), 0) {
+  EngineOptions options = given;
+  const Engine* before = std::exchange(options.before, nullptr);
   eval::Options eval_options;
   // Why: with few leaves the other threads are busy decoding while one evaluates, and handing a
   // batch to shards costs. The number lies between the 100 and the 1,000 rules of the benchmark; it
@@ -63,6 +66,9 @@ Engine::Engine(std::shared_ptr<const abi::CompiledPack> pack,
   constexpr size_t kLeavesToShardMin = 512;
   eval_options.threads = pack_->leaves.size() < kLeavesToShardMin ? 1 : options.threads;
   eval_options.near_misses = options.near_misses;
+  if (before != nullptr && abi::ids_differ(*before->pack_, *pack_).empty()) {
+    eval_options.before = &before->signals_->local();
+  }
   signals_ = options.signal_stage
                  ? options.signal_stage(pack_, topology_, eval_options)
                  : std::make_unique<LocalSignals>(pack_, topology_, eval_options);

@@ -24,6 +24,7 @@
 
 #include "runtime/abi/compiled_pack.h"
 #include "runtime/abi/firing.h"
+#include "runtime/abi/same_ids.h"
 #include "runtime/abi/verdict.h"
 #include "runtime/base/load_report.h"
 #include "runtime/base/result.h"
@@ -70,6 +71,13 @@ class Engine {
   void save(StateWriter& writer) const;
   /// After an Error the engine is to be dropped.
   Result<LoadReport> load(StateReader& reader);
+  /// Whether the state of `old` (EngineOptions::before) can be taken over as it is; `old` may run.
+  /// "" when it can; else why not: then another engine is made, without `before`, and loads it.
+  [[nodiscard]] std::string cannot_take_over(const Engine& old);
+  /// As load() of what `old` would save now. The cost is that of what has changed, not that of the
+  /// state. Between two calls of either; after cannot_take_over() said "". `old` is only to be
+  /// destroyed. The report is of rows without bytes.
+  void take_over(Engine& old, LoadReport& report);
   /// Nodes that came into the topology after load() (an inventory that was read again) are seen.
   void see_inventory();
   /// An operator says what was at fault. An incident that is open learns it with its final verdict,
@@ -134,6 +142,8 @@ class Engine {
   std::vector<uint8_t> tells_absence_;   // [SignalId]: has a `then absent` step
   std::vector<abi::Firing> firings_;     // reused
   std::vector<uint64_t> events_by_kind_;
+  abi::SetChange change_;  // against the engine that is to be taken over
+  LoadReport take_over_report_;
   uint64_t late_events_ = 0;
   uint64_t left_out_ = 0;
   int64_t last_ts_ns_ = kNoTimeNs;

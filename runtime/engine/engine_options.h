@@ -33,6 +33,7 @@ struct KnownIncident {
 };
 
 class Elsewhere;
+class Engine;
 
 struct EngineOptions {
   unsigned threads = 1;
@@ -50,6 +51,9 @@ struct EngineOptions {
   /// Null: all incidents are weighed in this process.
   std::shared_ptr<Elsewhere> elsewhere;
   uint32_t hypotheses_max = 10;  // listed in a verdict; `explain --why-not` asks for all
+  /// The engine whose place this one is to take (Engine::take_over); it is looked at while the new
+  /// one is made, and may run meanwhile.
+  const Engine* before = nullptr;
 };
 
 struct EngineSinks {

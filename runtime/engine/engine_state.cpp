@@ -98,6 +98,54 @@ bool Engine::load_clock(StateReader& reader) {
   return !reader.failed();
 }
 
+std::string Engine::cannot_take_over(const Engine& old) {
+  std::string differs = abi::ids_differ(*old.pack_, *pack_);
+  if (!differs.empty()) return differs + " changed";
+  eval::SignalEngine& signals = signals_->local();
+  if (!signals.can_take_over(old.signals_->local())) return "the memory of states lies otherwise";
+  change_ = {pack_->set_sha256 == old.pack_->set_sha256,
+             std::vector<uint8_t>(pack_->signals.size(), 0),
+             std::vector<uint8_t>(pack_->adaptives.size(), 0),
+             {}};
+  const auto number_of = [](const auto& plans, const std::string& name) {
+    size_t i = 0;
+    while (i < plans.size() && plans[i].name != name) ++i;
+    return i;
+  };
+  take_over_report_ = {};
+  for (const eval::StateFate& fate : signals.fates()) {
+    if (fate.fate == abi::Fate::kReset && !fate.is_feature) {
+      change_.new_signals[number_of(pack_->signals, fate.name)] = 1;
+    } else if (fate.fate == abi::Fate::kReset) {
+      const size_t feature = number_of(pack_->features, fate.name);
+      for (size_t a = 0; a < pack_->adaptives.size(); ++a) {
+        if (pack_->adaptives[a].feature == feature) change_.new_adaptives[a] = 1;
+      }
+    }
+    take_over_report_.rows.push_back({fate.is_feature ? "feature" : "signal", fate.name,
+                                      std::string(abi::word_of(fate.fate)), fate.why, 0});
+  }
+  return "";
+}
+
+void Engine::take_over(Engine& old, LoadReport& report) {
+  is_log_source_ = std::move(old.is_log_source_);
+  events_by_kind_ = std::move(old.events_by_kind_);
+  late_events_ = old.late_events_;
+  left_out_ = old.left_out_;
+  last_ts_ns_ = old.last_ts_ns_;
+  next_epoch_ns_ = old.next_epoch_ns_;
+  started_ = old.started_;
+  topology_->take_over(*old.topology_);
+  signals_->local().take_over(old.signals_->local());
+  coverage_.take_over(old.coverage_);
+  adaptation_->take_over(*old.adaptation_, change_);
+  incidents_->take_over(*old.incidents_, change_, last_ts_ns_);
+  if (!pack_->adaptives.empty()) signals_->set_tables(adaptation_->tables());
+  report = std::move(take_over_report_);
+  report.notes = std::move(change_.notes);
+}
+
 void Engine::see_inventory() { adaptation_->see_inventory(); }
 
 void Engine::learn(const KnownIncident& known) {

@@ -78,8 +78,22 @@ bool EvidenceLog::load_series(StateReader& reader, const abi::LoadNames& names, 
     counted.event = abi::load_event(reader);
   }
   if (reader.failed() || !usable) return false;
-  // One form of evidence: counts are only read of graded signals, episodes only of others.
-  return graded(signal) != nullptr ? series.episodes.empty() : series.counted.empty();
+  return is_of_form(series);
+}
+
+bool EvidenceLog::is_of_form(const Series& series) const {
+  return graded(series.signal) != nullptr ? series.episodes.empty() : series.counted.empty();
+}
+
+void EvidenceLog::close(Series& series, int64_t now_ns) {
+  const bool open = !series.episodes.empty() && series.episodes.back().end_ns > now_ns;
+  if (open) series.episodes.back().end_ns = now_ns;
+}
+
+void EvidenceLog::note_dropped(size_t series, std::vector<std::string>& notes) {
+  if (series == 0) return;
+  notes.push_back("evidence of " + std::to_string(series) +
+                  " signals on entities was dropped: they are gone or kept on others now");
 }
 
 void EvidenceLog::save(StateWriter& writer) const {
@@ -120,9 +134,7 @@ void EvidenceLog::load(StateReader& reader, abi::LoadNames& names, int64_t now_n
       ++dropped;
       continue;
     }
-    // A condition that begins anew does not end what it said before.
-    const bool open = !series.episodes.empty() && series.episodes.back().end_ns > now_ns;
-    if (names.is_reset(series.signal) && open) series.episodes.back().end_ns = now_ns;
+    if (names.is_reset(series.signal)) close(series, now_ns);
     const auto& keys = pack_->entity_kinds[series.entity.kind].keys;
     if (keys.empty()) return reader.fail();
     Group& group = keys_[key_of_kind_[series.entity.kind]].by_value[series.entity.values[0]];
@@ -131,10 +143,30 @@ void EvidenceLog::load(StateReader& reader, abi::LoadNames& names, int64_t now_n
     ++series_count_;
   }
   reader.leave();
-  if (dropped > 0) {
-    names.note("evidence of " + std::to_string(dropped) +
-               " signals on entities was dropped: they are gone or kept on others now");
+  note_dropped(dropped, names.notes());
+}
+
+void EvidenceLog::take_over(EvidenceLog& old, abi::SetChange& change, int64_t now_ns) {
+  keys_ = std::move(old.keys_);
+  series_count_ = old.series_count_;
+  bool same_forms = true;
+  for (abi::SignalId s = 0; s < pack_->signals.size(); ++s) {
+    same_forms = same_forms && (graded(s) == nullptr) == (old.graded(s) == nullptr);
   }
+  if (same_forms && !change.any_signal()) return;
+  size_t dropped = 0;
+  for (Key& key : keys_) {
+    for (auto& [value, group] : key.by_value) {  // any order: each on its own
+      dropped += std::erase_if(group.series, [&](const Series& s) { return !is_of_form(s); });
+      group.signals.clear();
+      for (Series& series : group.series) {
+        group.signals.push_back(series.signal);
+        if (change.new_signals[series.signal] != 0) close(series, now_ns);
+      }
+    }
+  }
+  series_count_ -= dropped;
+  note_dropped(dropped, change.notes);
 }
 
 }  // namespace reflex::engine

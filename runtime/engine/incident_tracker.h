@@ -61,6 +61,8 @@ class IncidentTracker {
   void save(StateWriter& writer) const;
   /// `now_ns`: from when on incidents are looked at again when the set has changed.
   void load(StateReader& reader, abi::LoadNames& names, int64_t now_ns);
+  /// The same, of a set whose ids mean the same.
+  void take_over(IncidentTracker& old, abi::SetChange& change, int64_t now_ns);
   [[nodiscard]] size_t unplaced_count() const { return unplaced_count_; }
 
  private:
@@ -84,6 +86,8 @@ class IncidentTracker {
     uint32_t job_node_count = 0;
   };
 
+  /// Other rules may say something else of the same evidence.
+  void look_again(int64_t now_ns);
   void save_open(StateWriter& writer, const Open& incident) const;
   /// Null: its type is gone (or the reader has failed).
   std::unique_ptr<Open> load_open(StateReader& reader, abi::LoadNames& names);

@@ -207,6 +207,15 @@ bool InventoryNames::load(StateReader& reader) {
   return !reader.failed();
 }
 
+void InventoryNames::take_over(InventoryNames& old) {
+  known_ = std::move(old.known_);
+  renamed_ = std::move(old.renamed_);
+  nobody_ = std::move(old.nobody_);
+  addresses_ = std::move(old.addresses_);
+  gpus_ = std::move(old.gpus_);
+  unknown_peers_ = old.unknown_peers_;
+}
+
 int64_t InventoryNames::gpu(SymbolId node, int64_t gpu) const {
   if (gpu < abi::kPciFlag) return gpu;
   const auto of_node = gpus_.find(node);

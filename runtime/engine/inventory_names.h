@@ -45,6 +45,8 @@ class InventoryNames {
   void save(StateWriter& writer) const;
   /// Replaces the picture; false: the state is damaged.
   bool load(StateReader& reader);
+  /// The same, of a set whose ids mean the same.
+  void take_over(InventoryNames& old);
 
  private:
   struct NodeSlot {

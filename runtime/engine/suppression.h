@@ -47,6 +47,8 @@ class Suppression {
 
   void save(StateWriter& writer) const;
   void load(StateReader& reader);
+  /// The same, of a set whose ids mean the same; with the orders.
+  void take_over(Suppression& old);
 
  private:
   struct Span {

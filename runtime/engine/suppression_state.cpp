@@ -40,4 +40,10 @@ void Suppression::load(StateReader& reader) {
   reader.leave();
 }
 
+void Suppression::take_over(Suppression& old) {
+  spans_ = std::move(old.spans_);
+  orders_ = std::move(old.orders_);
+  unended_ = old.unended_;
+}
+
 }  // namespace reflex::engine

@@ -106,8 +106,26 @@ void IncidentTracker::load(StateReader& reader, abi::LoadNames& names, int64_t n
   opened_count_ = reader.u64();
   unplaced_count_ = reader.u64();
   reader.leave();
-  if (reader.failed() || names.same_set()) return;
-  // Other rules may say something else of the same evidence.
+  if (!reader.failed() && !names.same_set()) look_again(now_ns);
+}
+
+void IncidentTracker::take_over(IncidentTracker& old, abi::SetChange& change, int64_t now_ns) {
+  log_.take_over(old.log_, change, now_ns);
+  incidents_ = std::move(old.incidents_);
+  for (const auto& incident : incidents_) {
+    incident->plan = &pack_->incidents[static_cast<size_t>(incident->plan -
+                                                           old.pack_->incidents.data())];
+  }
+  by_node_ = std::move(old.by_node_);
+  spare_ = std::move(old.spare_);
+  next_due_ns_ = old.next_due_ns_;
+  last_trim_ns_ = old.last_trim_ns_;
+  opened_count_ = old.opened_count_;
+  unplaced_count_ = old.unplaced_count_;
+  if (!change.same_set) look_again(now_ns);
+}
+
+void IncidentTracker::look_again(int64_t now_ns) {
   next_due_ns_ = std::numeric_limits<int64_t>::max();
   for (const auto& incident : incidents_) {
     if (incident->closed) continue;

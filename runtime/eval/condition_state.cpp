@@ -171,6 +171,7 @@ void ConditionStates::schedule(abi::SignalId signal, EntityIndex entity, State& 
 }
 
 void ConditionStates::on_timer(const Timer& timer) {
+  if (number_[timer.plan] == abi::kNone32) return;
   State& state = states_[number_[timer.plan]].at(timer.entity);
   if (state.tag != timer.tag || state.tag == 0) return;
   state.scheduled_ns = INT64_MAX;
@@ -246,6 +247,24 @@ void ConditionStates::load(abi::SignalId signal, EntityIndex entity, PlanReader&
   s.changed = true;
   s.wake_ns = plan.at_ns;
   schedule(signal, entity, s);
+}
+
+void ConditionStates::take_over(ConditionStates& old, abi::SignalId signal,
+                                int64_t changed_at_ns) {
+  PagedObjects<State>& states = states_[number_[signal]];
+  states = std::move(old.states_[old.number_[signal]]);
+  if (changed_at_ns == INT64_MAX) return;
+  std::vector<Timer> timers;
+  states.each([&](EntityIndex entity, State& s) {
+    if (s.order == ~uint64_t{0}) return;  // see has_state()
+    s.changed = true;
+    s.wake_ns = changed_at_ns;
+    if (s.wake_ns >= s.scheduled_ns) return;  // as schedule()
+    s.scheduled_ns = s.wake_ns;
+    s.tag = core_.next_tag++;
+    timers.push_back({s.wake_ns, s.tag, signal, entity, TimerUse::kCondition});
+  });
+  core_.timers.push_all(timers);
 }
 
 void ConditionStates::reset_entity(abi::EntityKindId kind, EntityIndex entity) {

@@ -20,7 +20,11 @@ class ConditionStates {
  public:
   explicit ConditionStates(ShardCore& core);
   void add(abi::SignalId signal);
+  /// The states of a signal in another shard, with its timers. `changed_at_ns`: not what it was, so
+  /// that it is looked at again at that time, as by load(); INT64_MAX: it is.
+  void take_over(ConditionStates& old, abi::SignalId signal, int64_t changed_at_ns);
   void on_event(abi::SignalId signal, const EventView& event, EntityIndex entity);
+  /// Timers of a signal that is no condition any more are still queued after a take-over.
   void on_timer(const Timer& timer);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);
   [[nodiscard]] bool has_state(abi::SignalId signal, EntityIndex entity) const;

@@ -77,7 +77,14 @@ uint64_t member_hash(const ShardCore& core, const abi::CountPlan::Input& input,
 CountStates::CountStates(ShardCore& core, StateArena& arena, GuardStates& guards)
     : core_(core), arena_(arena), guards_(guards) {}
 
-CountStates::Entry CountStates::add(abi::SignalId signal) {
+bool CountStates::same_states(const abi::CountPlan& a, const abi::CountPlan& b) {
+  // Sketches of distinct members are cut by their window.
+  return a.mode == b.mode && ring_size(a) == ring_size(b) &&
+         sample_capacity(a) == sample_capacity(b) &&
+         (a.mode != abi::CountMode::kDistinct || a.window_ns == b.window_ns);
+}
+
+CountStates::Entry CountStates::add(abi::SignalId signal, bool stays) {
   const auto& plan = core_.pack.signals[signal];
   const auto refs = static_cast<uint32_t>(refs_.size());
   refs_.emplace_back();
@@ -97,9 +104,18 @@ CountStates::Entry CountStates::add(abi::SignalId signal) {
   ring.window_ns = plan.count.window_ns;
   ring.refs = refs;
   const abi::KindId home = plan.count.inputs.empty() ? abi::KindId{0} : plan.count.inputs[0].kind;
-  ring.place = arena_.reserve(plan.entity_kind, home, sizeof(RingHeader) + size_t{k} * 8);
+  ring.place = arena_.reserve({StateUse::kCount, signal}, plan.entity_kind, home,
+                              sizeof(RingHeader) + size_t{k} * 8, stays);
   rings_.push_back(ring);
   return {static_cast<uint32_t>(rings_.size() - 1), true};
+}
+
+void CountStates::take_over(CountStates& old, const Entry& entry, const Entry& entry_there) {
+  const auto refs_of = [](const CountStates& states, const Entry& e) {
+    return e.ring ? states.rings_[e.number].refs : states.generals_[e.number].refs;
+  };
+  refs_[refs_of(*this, entry)] = std::move(old.refs_[refs_of(old, entry_there)]);
+  if (!entry.ring) states_[entry.number] = std::move(old.states_[entry_there.number]);
 }
 
 bool CountStates::rearm(const RingPlan& plan, RingHeader& header, const int64_t* times,

@@ -53,7 +53,14 @@ class CountStates {
     uint32_t number = 0;
     bool ring = false;
   };
-  Entry add(abi::SignalId signal);
+  /// `stays`: see StateArena::reserve.
+  Entry add(abi::SignalId signal, bool stays);
+  /// What the arena does not have of a signal that stays, from the states of another shard.
+  void take_over(CountStates& old, const Entry& entry, const Entry& entry_there);
+
+  /// Whether the states of two plans of one shape (StateShape) have the same memory, with the same
+  /// meaning under either.
+  static bool same_states(const abi::CountPlan& a, const abi::CountPlan& b);
 
   void on_ring(uint32_t number, char* state, const EventView& event, EntityIndex entity) {
     const RingPlan& plan = rings_[number];

@@ -2,6 +2,7 @@
 #include "runtime/eval/deferred_unless.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace reflex::eval {
@@ -16,9 +17,9 @@ bool DeferredUnless::add(abi::SignalId signal) {
   return !stores_of_[signal].empty();
 }
 
-void DeferredUnless::drop_oldest(Kept& kept, size_t count) {
+void DeferredUnless::drop_oldest(abi::SignalId signal, Kept& kept, size_t count) {
   const auto end = kept.begin() + static_cast<std::ptrdiff_t>(count);
-  for (auto at = kept.begin(); at != end; ++at) bytes_ -= at->bytes();
+  for (auto at = kept.begin(); at != end; ++at) bytes_[signal] -= at->bytes();
   kept.erase(kept.begin(), end);
 }
 
@@ -31,13 +32,13 @@ void DeferredUnless::keep(abi::SignalId signal, uint16_t unless, const abi::Reco
     const auto alive = std::find_if(kept.begin(), kept.end(), [&](const RecordCopy& r) {
       return r.record().ts_ns >= record.ts_ns - plan.window_ns;
     });
-    drop_oldest(kept, static_cast<size_t>(alive - kept.begin()));
+    drop_oldest(signal, kept, static_cast<size_t>(alive - kept.begin()));
     if (kept.size() >= std::max(plan.kept_max, 1u)) {
-      drop_oldest(kept, 1);
+      drop_oldest(signal, kept, 1);
       ++(plan.shared ? core_.shared_unless_dropped : core_.counters.unless_dropped);
     }
     kept.emplace_back(record, core_.pack.kinds[record.kind]);
-    bytes_ += kept.back().bytes();
+    bytes_[signal] += kept.back().bytes();
   }
 }
 
@@ -100,8 +101,17 @@ bool DeferredUnless::closes(abi::SignalId signal, uint16_t step, const Match& ma
 
 void DeferredUnless::reset_entity(abi::SignalId signal, EntityIndex entity) {
   for (Store& store : stores_of_[signal]) {
-    if (Kept* kept = store.by_key.find(entity)) drop_oldest(*kept, kept->size());
+    if (Kept* kept = store.by_key.find(entity)) drop_oldest(signal, *kept, kept->size());
   }
+}
+
+void DeferredUnless::take_over(DeferredUnless& old, abi::SignalId signal) {
+  stores_of_[signal] = std::move(old.stores_of_[signal]);
+  bytes_[signal] = old.bytes_[signal];
+}
+
+uint64_t DeferredUnless::bytes() const {
+  return std::accumulate(bytes_.begin(), bytes_.end(), uint64_t{0});
 }
 
 bool DeferredUnless::has_state(abi::SignalId signal, EntityIndex entity) const {
@@ -117,12 +127,12 @@ void DeferredUnless::save_kept(const Kept& kept, PlanWriter& plan) {
   for (const RecordCopy& copy : kept) plan.record(copy.record());
 }
 
-void DeferredUnless::load_kept(Kept& kept, PlanReader& plan) {
+void DeferredUnless::load_kept(abi::SignalId signal, Kept& kept, PlanReader& plan) {
   const size_t n = plan.in.count();
   for (size_t i = 0; i < n && !plan.in.failed(); ++i) {
     RecordCopy copy = plan.record();
     if (copy.bytes() == 0) continue;
-    bytes_ += copy.bytes();
+    bytes_[signal] += copy.bytes();
     kept.push_back(std::move(copy));
   }
 }
@@ -132,7 +142,7 @@ void DeferredUnless::save_shared(abi::SignalId signal, PlanWriter& plan) const {
 }
 
 void DeferredUnless::load_shared(abi::SignalId signal, PlanReader& plan) {
-  for (Store& store : stores_of_[signal]) load_kept(store.shared, plan);
+  for (Store& store : stores_of_[signal]) load_kept(signal, store.shared, plan);
 }
 
 void DeferredUnless::save(abi::SignalId signal, EntityIndex entity, PlanWriter& plan) const {
@@ -144,7 +154,7 @@ void DeferredUnless::save(abi::SignalId signal, EntityIndex entity, PlanWriter& 
 }
 
 void DeferredUnless::load(abi::SignalId signal, EntityIndex entity, PlanReader& plan) {
-  for (Store& store : stores_of_[signal]) load_kept(store.by_key.at(entity), plan);
+  for (Store& store : stores_of_[signal]) load_kept(signal, store.by_key.at(entity), plan);
 }
 
 }  // namespace reflex::eval

@@ -27,7 +27,10 @@ class DeferredUnless {
     const std::vector<uint64_t>& orders;
     const std::vector<abi::Value>& captures;
   };
-  explicit DeferredUnless(ShardCore& core) : core_(core), stores_of_(core.pack.signals.size()) {}
+  explicit DeferredUnless(ShardCore& core)
+      : core_(core),
+        stores_of_(core.pack.signals.size()),
+        bytes_(core.pack.signals.size()) {}
 
   /// True when the signal has one; then the calls below are needed.
   bool add(abi::SignalId signal);
@@ -40,13 +43,15 @@ class DeferredUnless {
   /// for an absence, has elapsed (it is not in orders).
   bool closes(abi::SignalId signal, uint16_t step, const Match& match, EntityIndex entity);
   void reset_entity(abi::SignalId signal, EntityIndex entity);
+  /// A signal that stays, from the states of another shard.
+  void take_over(DeferredUnless& old, abi::SignalId signal);
   [[nodiscard]] bool has_state(abi::SignalId signal, EntityIndex entity) const;
   /// The events kept for all keys; the same in every shard.
   void save_shared(abi::SignalId signal, PlanWriter& plan) const;
   void load_shared(abi::SignalId signal, PlanReader& plan);
   void save(abi::SignalId signal, EntityIndex entity, PlanWriter& plan) const;
   void load(abi::SignalId signal, EntityIndex entity, PlanReader& plan);
-  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] uint64_t bytes() const;
 
  private:
   using Kept = std::vector<RecordCopy>;  // oldest first
@@ -58,13 +63,13 @@ class DeferredUnless {
   [[nodiscard]] const Kept* find(Store& store, const abi::UnlessPlan& plan, EntityIndex entity);
   bool holds(abi::SignalId signal, const abi::UnlessPlan& plan, const abi::Record& record,
              const Match& match, EntityIndex entity);
-  void drop_oldest(Kept& kept, size_t count);
+  void drop_oldest(abi::SignalId signal, Kept& kept, size_t count);
   static void save_kept(const Kept& kept, PlanWriter& plan);
-  void load_kept(Kept& kept, PlanReader& plan);
+  void load_kept(abi::SignalId signal, Kept& kept, PlanReader& plan);
 
   ShardCore& core_;
   std::vector<std::vector<Store>> stores_of_;  // [SignalId]
-  uint64_t bytes_ = 0;
+  std::vector<uint64_t> bytes_;  // [SignalId]
 };
 
 }  // namespace reflex::eval

@@ -1,6 +1,5 @@
 // load_engine: see engine_state.h.
 #include <algorithm>
-#include <map>
 
 #include "runtime/eval/engine_state.h"
 
@@ -43,8 +42,6 @@ void load_shape(StateReader& in, abi::StateShape& shape) {
   shape.samples = in.i64();
 }
 
-bool is_kept(abi::Fate fate) { return fate == abi::Fate::kKept || fate == abi::Fate::kTrimmed; }
-
 class Loader {
  public:
   Loader(EngineParts& engine, StateReader& in)
@@ -65,17 +62,11 @@ class Loader {
     in_.leave();
     for (auto& shard : engine_.shards) shard->end_load();
     keep_within_caps();
-    if (report != nullptr) *report = std::move(report_);
+    if (report != nullptr) *report = std::move(match_.report);
     return !in_.failed();
   }
 
  private:
-  struct Origin {  // of the state of a signal or feature of the new set
-    size_t saved = SIZE_MAX;
-    bool changed = true;  // itself or what it reads is not what it was
-    int64_t incomplete_ns = INT64_MIN;
-  };
-
   bool header() {
     if (in_.u64() != kEngineStateVersion) in_.fail();
     same_set_ = in_.text() == pack_.set_sha256;
@@ -169,41 +160,22 @@ class Loader {
 
   /// Pairs old and new, as `reflex diff` does, and what the compiler made without a name.
   void decide() {
-    std::map<std::string, size_t> signal_at;
-    std::map<std::string, size_t> feature_at;
-    std::vector<abi::StateItem> before;
     if (same_set_) adopt_exact();
-    for (size_t i = 0; i < signals_.size(); ++i) {
-      signal_at[signals_[i].item.name] = i;
-      before.push_back(signals_[i].item);
+    StateItems before;
+    for (const SavedSignal& s : signals_) before.signals.push_back(s.item);
+    for (const SavedFeature& f : features_) before.features.push_back(f.item);
+    match_ = match_states(before, pack_);
+    for (size_t row = 0; row < match_.report.size(); ++row) {
+      const size_t saved = match_.report_saved[row];
+      if (saved == SIZE_MAX) continue;
+      match_.report[row].bytes = bytes_of(match_.report[row].is_feature, saved);
     }
-    for (size_t i = 0; i < features_.size(); ++i) {
-      if (features_[i].item.name.empty()) continue;
-      feature_at[features_[i].item.name] = i;
-      before.push_back(features_[i].item);
-    }
-    signal_origin_.resize(pack_.signals.size());
-    feature_origin_.resize(pack_.features.size());
-    std::map<std::string, size_t> new_signal;
-    std::map<std::string, size_t> new_feature;
-    for (size_t s = 0; s < pack_.signals.size(); ++s) new_signal[pack_.signals[s].name] = s;
-    for (size_t f = 0; f < pack_.features.size(); ++f) new_feature[pack_.features[f].name] = f;
-    for (const abi::StateChange& change : abi::state_plan(before, abi::state_items(pack_))) {
-      StateFate fate{change.name,     change.is_feature, change.fate,       change.why,
-                     change.old_name, change.changed,    change.incomplete, 0};
-      const std::string& old_name = change.old_name.empty() ? change.name : change.old_name;
-      const auto& at = change.is_feature ? feature_at : signal_at;
-      const auto saved = at.find(old_name);
-      if (saved != at.end()) fate.bytes = bytes_of(change.is_feature, saved->second);
-      if (is_kept(change.fate)) {
-        const auto& to = change.is_feature ? new_feature : new_signal;
-        adopt(change, saved->second, to.at(change.name));
-      }
-      report_.push_back(std::move(fate));
-    }
-    pair_unnamed(true);
-    pair_unnamed(false);
-    spread();
+    match_.spread_changes(engine_.program);
+    std::vector<int64_t> signals;
+    std::vector<int64_t> features;
+    for (const SavedSignal& s : signals_) signals.push_back(s.incomplete_ns);
+    for (const SavedFeature& f : features_) features.push_back(f.incomplete_ns);
+    mark_incomplete(engine_, match_, signals, features);
   }
 
   /// Hashes of constants are comparable within one process only; the same set has the same ones.
@@ -224,108 +196,18 @@ class Loader {
     return f.carries && f.state != 0 ? states_[f.state - 1].body.size() : 0;
   }
 
-  void adopt(const abi::StateChange& change, size_t saved, size_t to) {
-    Origin& origin = change.is_feature ? feature_origin_[to] : signal_origin_[to];
-    origin.saved = saved;
-    origin.changed = change.changed;
-    const abi::StateShape& old_shape =
-        change.is_feature ? features_[saved].item.shape : signals_[saved].item.shape;
-    const abi::StateShape& shape =
-        change.is_feature ? pack_.features[to].state : pack_.signals[to].state;
-    origin.incomplete_ns =
-        change.is_feature ? features_[saved].incomplete_ns : signals_[saved].incomplete_ns;
-    if (shape.window_ns > old_shape.window_ns && engine_.at_ns != INT64_MIN) {
-      const int64_t missing_ns = shape.window_ns - old_shape.window_ns;
-      origin.incomplete_ns =
-          std::max(origin.incomplete_ns,
-                   engine_.at_ns > INT64_MAX - missing_ns ? INT64_MAX : engine_.at_ns + missing_ns);
-    }
-  }
-
-  /// Features without a name: first those that are the same, then those of one shape.
-  void pair_unnamed(bool same) {
-    std::vector<uint8_t> taken(features_.size(), 0);
-    for (const Origin& origin : feature_origin_) {
-      if (origin.saved != SIZE_MAX) taken[origin.saved] = 1;
-    }
-    for (size_t f = 0; f < pack_.features.size(); ++f) {
-      if (!pack_.features[f].name.empty() || feature_origin_[f].saved != SIZE_MAX) continue;
-      for (size_t i = 0; i < features_.size(); ++i) {
-        if (taken[i] != 0 || !features_[i].item.name.empty()) continue;
-        abi::StateChange change =
-            abi::judge_state(features_[i].item.shape, pack_.features[f].state);
-        change.is_feature = true;
-        if (!is_kept(change.fate) || (same && change.changed)) continue;
-        taken[i] = 1;
-        adopt(change, i, f);
-        break;
-      }
-    }
-  }
-
-  /// From features to the signals that read them.
-  void spread() {
-    for (size_t f = 0; f < feature_origin_.size(); ++f) {
-      engine_.feature_incomplete_ns[f] = feature_origin_[f].incomplete_ns;
-    }
-    for (abi::SignalId s = 0; s < pack_.signals.size(); ++s) {
-      Origin& origin = signal_origin_[s];
-      for (const abi::FeatureId f : engine_.program.needs_of(s)) {
-        origin.changed = origin.changed || feature_origin_[f].changed;
-        origin.incomplete_ns = std::max(origin.incomplete_ns, feature_origin_[f].incomplete_ns);
-      }
-      for (auto& shard : engine_.shards) {
-        shard->core().incomplete_until_ns[s] = origin.incomplete_ns;
-      }
-    }
-  }
-
   [[nodiscard]] bool fits(uint64_t kind, abi::EntityKindId id) const {
     return kinds_[kind].usable && kinds_[kind].id == id;
   }
 
   void load_signal(abi::SignalId signal) {
-    const Origin& origin = signal_origin_[signal];
+    const StateOrigin& origin = match_.signals[signal];
     if (origin.saved == SIZE_MAX || in_.failed()) return;
     const SavedSignal& saved = signals_[origin.saved];
     engine_.shards.front()->core().add_fired(signal, saved.fired);
     if (!fits(saved.kind, pack_.signals[signal].entity_kind)) return;
     const std::vector<EntityIndex>& entities = kinds_[saved.kind].entities;
-    PlanReader plan(pack_, saved.body, in_.symbols());
-    plan.at_ns = engine_.at_ns;
-    plan.changed = origin.changed;
-    if (!load_plan(signal, saved.body, plan)) {
-      if (plan.in.failed()) in_.fail();
-      return;
-    }
-    if (plan.too_little) incomplete_for(signal, pack_.signals[signal].count.window_ns);
-    uint64_t number = 0;
-    while (!plan.in.failed() && plan.entity(entities.size(), number)) {
-      engine_.shard_of(signal, entities[number]).load(signal, entities[number], plan);
-    }
-    if (plan.in.failed() || !plan.in.at_end()) in_.fail();
-  }
-
-  /// Marks firings of a signal until a window has passed.
-  void incomplete_for(abi::SignalId signal, int64_t window_ns) {
-    const int64_t at_ns = std::max<int64_t>(engine_.at_ns, 0);
-    const int64_t until_ns = at_ns > INT64_MAX - window_ns ? INT64_MAX : at_ns + window_ns;
-    for (auto& shard : engine_.shards) {
-      int64_t& own = shard->core().incomplete_until_ns[signal];
-      own = std::max(own, until_ns);
-    }
-  }
-
-  /// What is not of one key; every node shard has it. False: of another form, nothing to load.
-  bool load_plan(abi::SignalId signal, std::string_view body, PlanReader& plan) {
-    if (engine_.program.global_signal(signal)) {
-      return engine_.shards.back()->load_plan(signal, plan);
-    }
-    for (size_t i = 1; i + 1 < engine_.shards.size(); ++i) {
-      PlanReader again(pack_, body, in_.symbols());
-      if (!engine_.shards[i]->load_plan(signal, again)) return false;
-    }
-    return engine_.shards.front()->load_plan(signal, plan);
+    if (!load_signal_state(engine_, signal, origin.changed, saved.body, entities)) in_.fail();
   }
 
   void load_features() {
@@ -340,50 +222,21 @@ class Loader {
         return saved_samples(a) > saved_samples(b);
       });
       for (const abi::FeatureId f : members) {
-        const Origin& origin = feature_origin_[f];
-        if (origin.saved == SIZE_MAX || features_[origin.saved].state == 0) continue;
-        load_state(members, states_[features_[origin.saved].state - 1]);
+        const size_t saved = match_.features[f].saved;
+        if (saved == SIZE_MAX || features_[saved].state == 0) continue;
+        const SavedState& state = states_[features_[saved].state - 1];
+        if (!fits(state.kind, pack_.features[carrier].entity_kind)) break;
+        if (!load_feature_state(engine_, members, state.body, kinds_[state.kind].entities)) {
+          in_.fail();
+        }
         break;
       }
     }
   }
 
   [[nodiscard]] int64_t saved_samples(abi::FeatureId feature) const {
-    const size_t saved = feature_origin_[feature].saved;
+    const size_t saved = match_.features[feature].saved;
     return saved == SIZE_MAX ? -1 : features_[saved].item.shape.samples;
-  }
-
-  void load_state(const std::vector<abi::FeatureId>& members, const SavedState& state) {
-    const abi::EntityKindId kind = pack_.features[members[0]].entity_kind;
-    if (!fits(state.kind, kind) || in_.failed()) return;
-    // The member by which each shard knows the state; shards of nodes are alike.
-    const auto member_of = [&](const Shard& shard) {
-      const auto at = std::find_if(members.begin(), members.end(),
-                                   [&](abi::FeatureId f) { return shard.has_feature(f); });
-      return at == members.end() ? abi::kNone32 : *at;
-    };
-    Shard& global = *engine_.shards.back();
-    const abi::FeatureId by_node = member_of(*engine_.shards.front());
-    const abi::FeatureId globally = engine_.shards.size() > 1 ? member_of(global) : abi::kNone32;
-    const std::vector<EntityIndex>& entities = kinds_[state.kind].entities;
-    const EntityTable& table = engine_.program.tables()[kind];
-    PlanReader plan(pack_, state.body, in_.symbols());
-    FeatureStore::Saved saved;
-    uint64_t number = 0;
-    while (plan.entity(entities.size(), number)) {
-      FeatureStore::read(plan, pack_.features[members[0]], saved);
-      if (plan.in.failed()) break;
-      const EntityIndex entity = entities[number];
-      if (by_node != abi::kNone32 && table.shard_of(entity) + 1 <= node_shards()) {
-        engine_.shards[table.shard_of(entity)]->features().load(by_node, entity, saved);
-      }
-      if (globally != abi::kNone32) global.features().load(globally, entity, saved);
-    }
-    if (plan.in.failed() || !plan.in.at_end()) in_.fail();
-  }
-
-  [[nodiscard]] size_t node_shards() const {
-    return engine_.shards.size() > 1 ? engine_.shards.size() - 1 : 1;
   }
 
   void load_peers() {
@@ -405,7 +258,7 @@ class Loader {
                         [&](const Saved::Key& a, const abi::PeersKey& b) {
                           if (a.of_label != (b.feature == abi::kNone32)) return false;
                           return a.of_label ? a.label == b.label
-                                            : a.feature == feature_origin_[b.feature].saved;
+                                            : a.feature == match_.features[b.feature].saved;
                         });
     };
     std::vector<Saved> all(in_.count());
@@ -432,7 +285,7 @@ class Loader {
       const abi::PeersQuery& query = pack_.peers[q];
       Saved* best = nullptr;  // the same query, else one of the same values
       for (Saved& s : all) {
-        if (s.feature != feature_origin_[query.feature].saved || s.query.scope != query.scope ||
+        if (s.feature != match_.features[query.feature].saved || s.query.scope != query.scope ||
             s.query.bucket_ns != query.bucket_ns || !same_keys(s, query) ||
             !fits(s.kind, pack_.features[query.feature].entity_kind)) {
           continue;
@@ -461,8 +314,8 @@ class Loader {
       const SavedKind& kind = kinds_[signals_[saved].kind];
       miss.entity = {kind.id, kind.key_count, key(kind)};
       if (!kind.usable) continue;
-      for (abi::SignalId s = 0; s < signal_origin_.size(); ++s) {
-        if (signal_origin_[s].saved != saved) continue;
+      for (abi::SignalId s = 0; s < match_.signals.size(); ++s) {
+        if (match_.signals[s].saved != saved) continue;
         miss.signal = s;
         engine_.near_misses.push_back(miss);
       }
@@ -491,9 +344,7 @@ class Loader {
   std::vector<SavedSignal> signals_;
   std::vector<SavedFeature> features_;
   std::vector<SavedState> states_;
-  std::vector<Origin> signal_origin_;   // [SignalId]
-  std::vector<Origin> feature_origin_;  // [FeatureId]
-  std::vector<StateFate> report_;
+  StateMatch match_;
 };
 
 }  // namespace

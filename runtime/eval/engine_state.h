@@ -20,6 +20,7 @@
 
 #include "runtime/eval/shard.h"
 #include "runtime/eval/signal_engine.h"
+#include "runtime/eval/state_match.h"
 
 namespace reflex::eval {
 
@@ -46,5 +47,17 @@ struct EngineParts {
 void save_engine(const EngineParts& engine, StateWriter& out);
 /// False for bytes that are no state; `engine` is half filled then.
 bool load_engine(EngineParts& engine, StateReader& in, std::vector<StateFate>* report);
+
+/// Until when firings of each signal are incomplete, by what was so before, by the numbers there.
+void mark_incomplete(EngineParts& engine, const StateMatch& match,
+                     const std::vector<int64_t>& signals_before,
+                     const std::vector<int64_t>& features_before);
+/// One signal's part of a state: what PlanWriter has of it; `entities` by their numbers. False for
+/// bytes that are none. After the last one: Shard::end_load() of all.
+bool load_signal_state(EngineParts& engine, abi::SignalId signal, bool changed,
+                       std::string_view body, const std::vector<EntityIndex>& entities);
+/// The state that `members` share, into the shards that have it not (FeatureStore::follows).
+bool load_feature_state(EngineParts& engine, const std::vector<abi::FeatureId>& members,
+                        std::string_view body, const std::vector<EntityIndex>& entities);
 
 }  // namespace reflex::eval

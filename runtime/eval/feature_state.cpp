@@ -55,42 +55,88 @@ bool FeatureStore::needs_window(const abi::FeaturePlan& plan) {
 }
 
 FeatureStore::FeatureStore(const abi::CompiledPack& pack, const std::vector<uint8_t>& include,
-                           StateArena& arena)
+                           StateArena& arena, const Before& before)
     : pack_(&pack), arena_(&arena) {
   info_.resize(pack.features.size());
+  follows_.resize(pack.features.size());
   scratch_.resize(pack.features.size());
-  std::vector<abi::KindId> homes(pack.features.size(), 0);
   for (size_t f = 0; f < info_.size(); ++f) {
     info_[f].plan = &pack.features[f];
     info_[f].of_symbol = is_symbol(pack, pack.features[f]);
-    if (include[f] == 0) continue;
-    const abi::FeaturePlan& plan = *info_[f].plan;
-    if (!plan.inputs.empty()) homes[f] = pack.leaves[plan.inputs[0].leaf].kind;
-    share(static_cast<abi::FeatureId>(f), include);
-    Info& info = info_[f];
-    if (!info.leads) continue;
-    info.leader = static_cast<abi::FeatureId>(f);
-    if (plan.counter_input) {
-      info.counter = arena.reserve(plan.entity_kind, homes[f], sizeof(Counter));
-    }
-    if (info.ring != abi::kNone32) continue;
-    info.cell = arena.reserve(plan.entity_kind, homes[f], sizeof(Cell));
+    if (include[f] != 0) share(static_cast<abi::FeatureId>(f), include);
   }
-  for (size_t f = 0; f < info_.size(); ++f) {  // followers use the leader's places
-    if (include[f] == 0 || info_[f].leads) continue;
+  find_leaders(include);
+  if (before.store != nullptr) find_followed(before);
+  reserve_places(arena);
+}
+
+void FeatureStore::find_leaders(const std::vector<uint8_t>& include) {
+  for (size_t f = 0; f < info_.size(); ++f) {
+    Info& info = info_[f];
+    if (include[f] == 0) continue;
+    if (info.leads) {
+      info.leader = static_cast<abi::FeatureId>(f);
+      continue;
+    }
+    if (info.window == abi::kNone32 && info.ring == abi::kNone32) continue;
     for (size_t g = 0; g < f; ++g) {
-      if (include[g] == 0 || !info_[g].leads || info_[g].window != info_[f].window ||
-          info_[g].ring != info_[f].ring || info_[g].distinct != info_[f].distinct) {
+      if (include[g] == 0 || !info_[g].leads || info_[g].window != info.window ||
+          info_[g].ring != info.ring || info_[g].distinct != info.distinct) {
         continue;
       }
-      if (info_[f].window == abi::kNone32 && info_[f].ring == abi::kNone32) continue;
-      info_[f].leader = static_cast<abi::FeatureId>(g);
-      info_[f].cell = info_[g].cell;
+      info.leader = static_cast<abi::FeatureId>(g);
     }
   }
-  for (size_t r = 0; r < rings_.size(); ++r) {
-    const abi::FeatureId first = rings_[r].members()[0].feature;
-    rings_[r].reserve(arena, pack.features[first].entity_kind, homes[first]);
+}
+
+/// A state follows when the same features share it there, and all of them stay.
+void FeatureStore::find_followed(const Before& before) {
+  for (size_t f = 0; f < info_.size(); ++f) follows_[f] = info_[f].leads ? 1 : 0;
+  for (size_t f = 0; f < info_.size(); ++f) {
+    const abi::FeatureId here = info_[f].leader;
+    const abi::FeatureId there = before.store->info_[f].leader;
+    const bool same = here == there && (*before.stays)[f] != 0;
+    if (here != abi::kNone32 && !same) follows_[here] = 0;
+    if (there != abi::kNone32 && !same) follows_[there] = 0;
+  }
+}
+
+void FeatureStore::reserve_places(StateArena& arena) {
+  const auto home_of = [this](abi::FeatureId f) {
+    const auto& inputs = pack_->features[f].inputs;
+    return inputs.empty() ? abi::KindId{0} : pack_->leaves[inputs[0].leaf].kind;
+  };
+  for (abi::FeatureId f = 0; f < info_.size(); ++f) {
+    Info& info = info_[f];
+    if (info.leader != f) continue;
+    const bool stays = follows_[f] != 0;
+    if (info.plan->counter_input) {
+      info.counter = arena.reserve({StateUse::kCounter, f}, info.plan->entity_kind, home_of(f),
+                                   sizeof(Counter), stays);
+    }
+    if (info.ring != abi::kNone32) continue;
+    info.cell = arena.reserve({StateUse::kCell, f}, info.plan->entity_kind, home_of(f),
+                              sizeof(Cell), stays);
+  }
+  for (Info& info : info_) {  // followers use the leader's places
+    if (info.leader != abi::kNone32 && !info.leads) info.cell = info_[info.leader].cell;
+  }
+  for (WindowRing& ring : rings_) {
+    const abi::FeatureId first = ring.members()[0].feature;
+    ring.reserve(arena, pack_->features[first].entity_kind, home_of(first), follows(first));
+  }
+}
+
+void FeatureStore::take_over(FeatureStore& old) {
+  for (abi::FeatureId f = 0; f < info_.size(); ++f) {
+    if (info_[f].leader != f || follows_[f] == 0) continue;
+    const Info& there = old.info_[f];
+    if (info_[f].window != abi::kNone32) {
+      windows_[info_[f].window].states = std::move(old.windows_[there.window].states);
+    }
+    if (info_[f].distinct != abi::kNone32) {
+      distincts_[info_[f].distinct].states = std::move(old.distincts_[there.distinct].states);
+    }
   }
 }
 

@@ -32,9 +32,14 @@ struct FeatureSample {
 
 class FeatureStore {
  public:
+  /// The store whose states this one will take over, and which features stay as they are.
+  struct Before {
+    const FeatureStore* store = nullptr;
+    const std::vector<uint8_t>* stays = nullptr;  // [FeatureId]
+  };
   /// Keeps the features whose `include` is set. Call before StateArena::seal().
   FeatureStore(const abi::CompiledPack& pack, const std::vector<uint8_t>& include,
-               StateArena& arena);
+               StateArena& arena, const Before& before);
 
   /// Whether inputs of `feature` are to be fed: false for one that shares another one's state.
   [[nodiscard]] bool leads(abi::FeatureId feature) const { return info_[feature].leads; }
@@ -65,6 +70,12 @@ class FeatureStore {
   static void read(PlanReader& plan, const abi::FeaturePlan& into, Saved& saved);
   /// `feature`: any that shares the state.
   void load(abi::FeatureId feature, EntityIndex entity, const Saved& saved);
+  /// Whether the state that a feature shares is the one of the store before, with the same features.
+  [[nodiscard]] bool follows(abi::FeatureId feature) const {
+    return info_[feature].leader != abi::kNone32 && follows_[info_[feature].leader] != 0;
+  }
+  /// What the arena does not have of the states that follow.
+  void take_over(FeatureStore& old);
   [[nodiscard]] uint64_t bytes() const;
   /// Of the states outside of the arena that a key of this kind can have.
   [[nodiscard]] uint64_t bytes_per_key(abi::EntityKindId kind) const;
@@ -106,6 +117,9 @@ class FeatureStore {
   };
   [[nodiscard]] static bool needs_window(const abi::FeaturePlan& plan);
   void share(abi::FeatureId feature, const std::vector<uint8_t>& include);
+  void find_leaders(const std::vector<uint8_t>& include);
+  void find_followed(const Before& before);
+  void reserve_places(StateArena& arena);
   /// Turns a raw counter value into an increment; false when there is none yet.
   static bool increment(const abi::FeaturePlan& plan, Counter& counter, int64_t ts_ns,
                         double& value, bool& was_reset);
@@ -119,6 +133,7 @@ class FeatureStore {
   const abi::CompiledPack* pack_;
   StateArena* arena_;
   std::vector<Info> info_;
+  std::vector<uint8_t> follows_;  // [FeatureId] of leaders
   std::vector<WindowRing> rings_;
   std::vector<WindowStates> windows_;
   std::vector<DistinctStates> distincts_;

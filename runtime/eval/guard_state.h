@@ -21,10 +21,13 @@ class GuardStates {
   static const std::vector<abi::NoneGuard>& guards_of(const abi::SignalPlan& plan) {
     return plan.shape == abi::SignalShape::kCount ? plan.count.guards : plan.sequence.guards;
   }
-  void add(abi::SignalId signal) {
+  /// `stays`: see StateArena::reserve.
+  void add(abi::SignalId signal, bool stays) {
     const auto& plan = core_.pack.signals[signal];
     for (const auto& guard : guards_of(plan)) {
-      first_[signal].push_back(arena_.reserve(plan.entity_kind, guard.kind, sizeof(int64_t) * 2));
+      const auto number = static_cast<uint32_t>(first_[signal].size());
+      first_[signal].push_back(arena_.reserve({StateUse::kGuard, signal, number}, plan.entity_kind,
+                                              guard.kind, sizeof(int64_t) * 2, stays));
     }
   }
   void on_event(abi::SignalId signal, uint16_t guard, EntityIndex entity, int64_t ts_ns) {

@@ -23,13 +23,16 @@ inline constexpr EntityIndex kNoEntity = 0xffffffffu;
 
 /// Zeroed memory for state pages, from 2 MiB blocks that the kernel may back with huge pages: many
 /// small states touched at random are bound by page faults and address translation otherwise.
+/// `small`: 64 KiB blocks of plain pages, for the states of a few rules.
 class PageSource {
  public:
+  explicit PageSource(bool small = false) : small_(small) {}
   char* take(size_t bytes) {
     bytes = (bytes + 63) & ~size_t{63};
     if (bytes > left_) {
-      const size_t size = bytes > kBlock ? (bytes + kBlock - 1) / kBlock * kBlock : kBlock;
-      blocks_.push_back(Block::map(size));
+      const size_t block = small_ ? kSmallBlock : kBlock;
+      const size_t size = (bytes + block - 1) / block * block;
+      blocks_.push_back(Block::map(size, small_ ? kPage : kBlock));
       next_ = blocks_.back().get();
       left_ = size;
     }
@@ -41,26 +44,33 @@ class PageSource {
 
  private:
   static constexpr size_t kBlock = size_t{2} << 20;
+  static constexpr size_t kSmallBlock = size_t{64} << 10;
+  static constexpr size_t kPage = 4096;
   /// Memory from the kernel, which clears it: clearing it again would cost as much as using it.
   class Block {
    public:
-    static Block map(size_t size) {
-      const size_t whole = size + kBlock;  // so that an aligned part of `size` is inside
+    static Block map(size_t size, size_t align) {
+      const size_t whole = size + align;  // so that an aligned part of `size` is inside
       void* start = mmap(nullptr, whole, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       RFX_CHECK(start != MAP_FAILED);
       Block block;
       block.start_ = static_cast<char*>(start);
       block.size_ = whole;
-      madvise(block.get(), size, MADV_HUGEPAGE);  // only advice: refusal costs only speed
+      block.align_ = align;
+      // Only advice: refusal costs only speed.
+      if (align == kBlock) madvise(block.get(), size, MADV_HUGEPAGE);
       return block;
     }
     Block() = default;
     Block(Block&& o) noexcept
-        : start_(std::exchange(o.start_, nullptr)), size_(std::exchange(o.size_, 0)) {}
+        : start_(std::exchange(o.start_, nullptr)),
+          size_(std::exchange(o.size_, 0)),
+          align_(o.align_) {}
     Block& operator=(Block&& o) noexcept {
       std::swap(start_, o.start_);
       std::swap(size_, o.size_);
+      std::swap(align_, o.align_);
       return *this;
     }
     ~Block() {
@@ -68,13 +78,15 @@ class PageSource {
     }
     [[nodiscard]] char* get() const {
       const auto at = reinterpret_cast<uintptr_t>(start_);
-      return start_ + ((at + kBlock - 1) / kBlock * kBlock - at);
+      return start_ + ((at + align_ - 1) / align_ * align_ - at);
     }
 
    private:
     char* start_ = nullptr;
     size_t size_ = 0;
+    size_t align_ = kPage;
   };
+  bool small_ = false;
   std::vector<Block> blocks_;
   char* next_ = nullptr;
   size_t left_ = 0;
@@ -145,6 +157,16 @@ class PagedObjects {
   }
   void reset(EntityIndex index) {
     if (T* state = find(index); state != nullptr) *state = T{};
+  }
+  /// visit(index, object) for all objects of the pages that were touched.
+  template <typename Visit>
+  void each(const Visit& visit) {
+    for (size_t page = 0; page < pages_.size(); ++page) {
+      if (pages_[page] == nullptr) continue;
+      for (EntityIndex i = 0; i <= kMask; ++i) {
+        visit(static_cast<EntityIndex>(page << kShift) + i, pages_[page][i]);
+      }
+    }
   }
   [[nodiscard]] static constexpr uint64_t bytes_per_key() { return sizeof(T); }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }

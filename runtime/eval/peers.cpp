@@ -220,6 +220,22 @@ abi::Value Peers::statistic(const PerQuery& q, const Question& asked, EntityInde
   return abi::Value::unknown();
 }
 
+void Peers::take_over(Peers& old, const std::vector<uint8_t>& stays) {
+  std::vector<uint8_t> keys(keys_.size(), 0);
+  for (uint32_t q = 0; q < queries_.size(); ++q) {
+    if (stays[q] == 0) continue;
+    queries_[q] = std::move(old.queries_[q]);
+    for (const abi::PeersKey& key : core_.pack.peers[q].by) {
+      if (key.feature != abi::kNone32) keys[key_number_[key.feature]] = 1;
+    }
+  }
+  for (size_t k = 0; k < keys_.size(); ++k) {
+    if (keys[k] != 0) keys_[k].samples = std::move(old.keys_[k].samples);
+  }
+  groups_ = std::move(old.groups_);
+  std::erase_if(groups_, [&](const auto& group) { return stays[std::get<0>(group.first)] == 0; });
+}
+
 void Peers::reset_entity(abi::EntityKindId kind, EntityIndex entity) {
   for (Key& key : keys_) {
     if (key.kind == kind && entity < key.samples.size()) key.samples[entity] = Sample{};

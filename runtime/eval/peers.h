@@ -32,6 +32,8 @@ class Peers {
   void note(abi::FeatureId feature, EntityIndex entity, int64_t ts_ns, abi::Value value);
   abi::Value query(const abi::EvalContext& context, const Site& site, uint32_t query);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity);
+  /// Samples and groups of the queries that stay ([query] 1); both sets have the same queries.
+  void take_over(Peers& old, const std::vector<uint8_t>& stays);
   /// Samples and groups of one query; `by_age`: the entities by their saved numbers. Groups of
   /// buckets before the one of `at_ns` are written without their values: nobody asks for them.
   void save(uint32_t query, const std::vector<EntityIndex>& by_age, int64_t at_ns,

@@ -1,5 +1,6 @@
 // SequenceStates: the saved form of partial matches, pairs and their timers; see sequence_state.h.
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "runtime/eval/sequence_state.h"
@@ -7,8 +8,13 @@
 namespace reflex::eval {
 
 SequenceStates::PairTimers SequenceStates::pair_timers() const {
+  return pair_timers(std::vector<uint8_t>(plans_.size(), 1));
+}
+
+SequenceStates::PairTimers SequenceStates::pair_timers(const std::vector<uint8_t>& of) const {
   PairTimers timers;
   core_.timers.each_in_lanes([&](const Timer& t) {
+    if (of[t.plan] == 0) return;
     const char* state = arena_.find(plans_[t.plan].place, t.entity);
     const uint64_t cancelled = *reinterpret_cast<const uint64_t*>(state) >> kLiveBits;
     if (cancelled < t.tag) timers.push_back(t);
@@ -138,8 +144,28 @@ void SequenceStates::start_timers() {
            std::tie(b.deadline_ns, b.tag, b.plan, b.entity);
   });
   for (const Timer& t : loaded_) core_.timers.push_lane(plans_[t.plan].lane, t);
+  // Beside timers of other signals that are there already (a take-over).
+  std::set<uint32_t> lanes;
+  for (const Timer& t : loaded_) lanes.insert(plans_[t.plan].lane);
+  for (const uint32_t lane : lanes) core_.timers.sort_lane(lane);
   loaded_.clear();
   loaded_.shrink_to_fit();
+}
+
+void SequenceStates::take_over(SequenceStates& old, abi::SignalId signal) {
+  const Plan& own = plans_[signal];
+  const Plan& there = old.plans_[signal];
+  partials_[signal] = old.partials_[signal];
+  if (own.form == Form::kGeneral) {
+    states_[own.states] = std::move(old.states_[there.states]);
+    if (own.deferred) deferred_.take_over(old.deferred_, signal);
+  } else if (own.form != Form::kSingle) {
+    refs_[own.states] = std::move(old.refs_[there.states]);
+    const auto from = old.overdue_.lower_bound({signal, 0, 0});
+    auto to = from;
+    while (to != old.overdue_.end() && std::get<0>(to->first) == signal) ++to;
+    overdue_.insert(from, to);
+  }
 }
 
 void SequenceStates::save_partial(const abi::SequencePlan& sequence, const Partial& partial,

@@ -31,7 +31,7 @@ SequenceStates::Form SequenceStates::choose(const abi::SignalPlan& signal) const
   return in_order && s.keep == KeepMode::kLatest ? Form::kLatestPair : Form::kGeneral;
 }
 
-SequenceStates::Form SequenceStates::add(abi::SignalId signal) {
+SequenceStates::Form SequenceStates::add(abi::SignalId signal, bool stays) {
   const abi::SignalPlan& s = core_.pack.signals[signal];
   const abi::SequencePlan& seq = s.sequence;
   Plan& plan = plans_[signal];
@@ -41,7 +41,8 @@ SequenceStates::Form SequenceStates::add(abi::SignalId signal) {
     plan.strict = seq.steps[1].mode == StepMode::kThenStrictly;
     plan.within_ns = seq.within_ns > 0 ? seq.within_ns : INT64_MAX;
     plan.absent_ns = seq.steps[1].absent_ns;
-    plan.place = arena_.reserve(s.entity_kind, seq.steps[1].kind, sizeof(uint64_t));
+    plan.place = arena_.reserve({StateUse::kPair, signal}, s.entity_kind, seq.steps[1].kind,
+                                sizeof(uint64_t), stays);
     plan.states = static_cast<uint32_t>(refs_.size());
     refs_.emplace_back();
     if (plan.form == Form::kAbsentPair) {
@@ -344,6 +345,8 @@ void SequenceStates::complete(abi::SignalId signal, const Partial& partial, Enti
 void SequenceStates::on_timer(const Timer& timer) {
   const abi::SignalId signal = timer.plan;
   Plan& plan = plans_[signal];
+  const Form wanted = timer.use == TimerUse::kAbsentPair ? Form::kAbsentPair : Form::kGeneral;
+  if (included_[signal] == 0 || plan.form != wanted) return;
   if (timer.use == TimerUse::kAbsentPair) {
     auto* word = reinterpret_cast<uint64_t*>(arena_.at(plan.place, timer.entity));
     if ((*word >> kLiveBits) >= timer.tag) return;  // cancelled after it was armed

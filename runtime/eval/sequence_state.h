@@ -30,7 +30,8 @@ class SequenceStates {
  public:
   enum class Form : uint8_t { kSingle, kLatestPair, kAbsentPair, kGeneral };
   SequenceStates(ShardCore& core, StateArena& arena, GuardStates& guards);
-  Form add(abi::SignalId signal);
+  /// `stays`: see StateArena::reserve.
+  Form add(abi::SignalId signal, bool stays);
   [[nodiscard]] Form form(abi::SignalId signal) const { return plans_[signal].form; }
   [[nodiscard]] Place place(abi::SignalId signal) const { return plans_[signal].place; }
   void set_count_only(bool on) { refs_on_ = !on; }
@@ -77,12 +78,22 @@ class SequenceStates {
   void on_step(abi::SignalId signal, uint16_t step, const EventView& event, EntityIndex entity,
                bool& completed);
   void on_unless(abi::SignalId signal, uint16_t unless, const EventView& event, EntityIndex entity);
+  /// Timers of a signal that has another form now are still queued after a take-over.
   void on_timer(const Timer& timer);
   void reset_entity(abi::EntityKindId kind, EntityIndex entity, uint64_t order);
+
+  /// What the arena does not have of a signal that stays, from the states of another shard.
+  void take_over(SequenceStates& old, abi::SignalId signal);
+  /// Whether the signal's timers are in lanes: such a timer has no tag that its state could disown.
+  [[nodiscard]] bool in_lanes(abi::SignalId signal) const {
+    return included_[signal] != 0 && plans_[signal].form == Form::kAbsentPair;
+  }
 
   /// The running timers of absent pairs by (signal, entity, order): found once for a save.
   using PairTimers = std::vector<Timer>;
   [[nodiscard]] PairTimers pair_timers() const;
+  /// The same of some signals: [SignalId] 1.
+  [[nodiscard]] PairTimers pair_timers(const std::vector<uint8_t>& of) const;
   /// What is not of one key: which fields are captured, shared `unless` events.
   void save_plan(abi::SignalId signal, PlanWriter& plan) const;
   /// False when the state is of another form than this engine keeps (near misses on or off).

@@ -30,7 +30,13 @@ enum class ShardRole : uint8_t { kAll, kNode, kGlobal };
 
 class Shard {
  public:
-  Shard(const Program& program, const Options& options, ShardRole role);
+  /// The shard whose state a new one will take over, and what of it stays as it is.
+  struct Before {
+    const Shard* shard = nullptr;
+    const std::vector<uint8_t>* signals = nullptr;   // [SignalId]
+    const std::vector<uint8_t>* features = nullptr;  // [FeatureId]
+  };
+  Shard(const Program& program, const Options& options, ShardRole role, const Before& before);
 
   /// Whether the shard has anything to do with a kind.
   [[nodiscard]] bool wants(abi::KindId kind) const { return kinds_[kind].wanted; }
@@ -55,6 +61,20 @@ class Shard {
   void save(abi::SignalId signal, EntityIndex entity, const Saving& saving, PlanWriter& plan) const;
   void load(abi::SignalId signal, EntityIndex entity, PlanReader& plan);
   void end_load() { sequences_.start_timers(); }
+
+  // Take-over (take_over.h), between batches of both; the first two at any time.
+  /// Whether all that stays has its place here, and too many holes are not in the way.
+  [[nodiscard]] bool can_take_over(const Shard& old) const;
+  /// What has to be found once to save signals ([SignalId] 1) for a take-over.
+  [[nodiscard]] Saving begin_save(const std::vector<uint8_t>& of) const;
+  /// What stays, timers, counts and peers; the rest is loaded behind it. `old` is hollow then.
+  struct Taken {
+    const std::vector<uint8_t>& signals;     // [SignalId] 1: stays
+    const std::vector<uint8_t>& conditions;  // [SignalId] 1: stays, and is looked at again
+    const std::vector<uint8_t>& peers;       // [query] 1: stays
+    int64_t at_ns = 0;
+  };
+  void take_over(Shard& old, const Taken& taken);
   [[nodiscard]] const FeatureStore& features() const { return *features_; }
   [[nodiscard]] Peers& peers() { return peers_; }
   [[nodiscard]] const Peers& peers() const { return peers_; }
@@ -183,7 +203,7 @@ class Shard {
   };
 
   void include_plans(ShardRole role);
-  void register_plans();
+  void register_plans(const Before& before);
   void build_kinds();
   std::vector<uint32_t> build_leaf(abi::LeafId leaf);
   [[nodiscard]] bool depends_on_key(abi::LeafId leaf) const;

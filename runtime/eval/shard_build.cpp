@@ -11,7 +11,7 @@ bool same_part(const abi::KeyPart& a, const abi::KeyPart& b) {
 }
 }  // namespace
 
-Shard::Shard(const Program& program, const Options& options, ShardRole role)
+Shard::Shard(const Program& program, const Options& options, ShardRole role, const Before& before)
     : program_(program),
       core_(program, options),
       guards_(core_, arena_),
@@ -20,7 +20,7 @@ Shard::Shard(const Program& program, const Options& options, ShardRole role)
       conditions_(core_),
       peers_(core_) {
   include_plans(role);
-  register_plans();
+  register_plans(before);
   build_kinds();
   finish_tables();
   core_.host.peers_state = this;
@@ -51,20 +51,26 @@ void Shard::include_plans(ShardRole role) {
   }
 }
 
-void Shard::register_plans() {
+void Shard::register_plans(const Before& before) {
   const auto& pack = program_.pack();
-  features_ = std::make_unique<FeatureStore>(pack, feature_in_, arena_);
+  FeatureStore::Before features;
+  if (before.shard != nullptr) {
+    arena_.follow(before.shard->arena_);
+    features = {before.shard->features_.get(), before.features};
+  }
+  features_ = std::make_unique<FeatureStore>(pack, feature_in_, arena_, features);
   core_.features = features_.get();
   count_entries_.resize(pack.signals.size());
   for (abi::SignalId s = 0; s < pack.signals.size(); ++s) {
     if (signal_in_[s] == 0) continue;
-    guards_.add(s);
+    const bool stays = before.shard != nullptr && (*before.signals)[s] != 0;
+    guards_.add(s, stays);
     switch (pack.signals[s].shape) {
       case abi::SignalShape::kSequence:
-        sequences_.add(s);
+        sequences_.add(s, stays);
         break;
       case abi::SignalShape::kCount:
-        count_entries_[s] = counts_.add(s);
+        count_entries_[s] = counts_.add(s, stays);
         break;
       case abi::SignalShape::kCondition:
         conditions_.add(s);

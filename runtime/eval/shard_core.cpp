@@ -46,6 +46,16 @@ ShardCore::ShardCore(const Program& program_in, const Options& options_in)
   }
 }
 
+void ShardCore::take_over(ShardCore& old, const std::vector<uint8_t>& signals) {
+  timers.take_over(old.timers, signals);
+  counters = old.counters;
+  shared_unless_dropped = old.shared_unless_dropped;
+  order_now = old.order_now;
+  next_tag = old.next_tag;
+  fired_ = std::move(old.fired_);
+  entities_ = std::move(old.entities_);
+}
+
 EntityIndex ShardCore::project(const Site& here, abi::EntityKindId kind) const {
   if (kind == here.kind || here.entity == kNoEntity) return here.entity;
   const auto& map = projection_[size_t{here.kind} * pack.entity_kinds.size() + kind];

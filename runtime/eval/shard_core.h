@@ -90,6 +90,9 @@ class ShardCore {
   uint64_t next_tag = 1;
   [[nodiscard]] const std::vector<uint64_t>& fired() const { return fired_; }
   void add_fired(abi::SignalId signal, uint64_t count) { fired_[signal] += count; }
+  void forget_fired(abi::SignalId signal) { fired_[signal] = 0; }
+  /// Timers and counts; of signals that do not stay ([SignalId] 0) timers in lanes are left out.
+  void take_over(ShardCore& old, const std::vector<uint8_t>& signals);
   std::vector<int64_t> incomplete_until_ns;  // [SignalId] see Firing::incomplete
   [[nodiscard]] const std::vector<std::vector<uint64_t>>& entities() const { return entities_; }
   [[nodiscard]] abi::Value* feature_values() { return values_.data(); }

@@ -64,4 +64,38 @@ void Shard::load(abi::SignalId signal, EntityIndex entity, PlanReader& plan) {
   if (plan.in.flag()) counts_.load(count_entries_[signal], entity, plan);
 }
 
+bool Shard::can_take_over(const Shard& old) const {
+  return signal_in_ == old.signal_in_ && feature_in_ == old.feature_in_ && arena_.follows_all() &&
+         !arena_.crowded();
+}
+
+Shard::Saving Shard::begin_save(const std::vector<uint8_t>& of) const {
+  bool any = false;
+  for (abi::SignalId s = 0; s < of.size(); ++s) any = any || (of[s] != 0 && sequences_.in_lanes(s));
+  return any ? sequences_.pair_timers(of) : Saving();
+}
+
+void Shard::take_over(Shard& old, const Taken& taken) {
+  const std::vector<uint8_t>& signals = taken.signals;
+  core_.take_over(old.core_, signals);
+  arena_.take_over(old.arena_);
+  features_->take_over(*old.features_);
+  for (abi::SignalId s = 0; s < signals.size(); ++s) {
+    if (signals[s] == 0 || signal_in_[s] == 0) continue;
+    switch (program_.pack().signals[s].shape) {
+      case abi::SignalShape::kSequence:
+        sequences_.take_over(old.sequences_, s);
+        break;
+      case abi::SignalShape::kCount:
+        counts_.take_over(old.counts_, count_entries_[s], old.count_entries_[s]);
+        break;
+      case abi::SignalShape::kCondition:
+        conditions_.take_over(old.conditions_, s,
+                              taken.conditions[s] != 0 ? taken.at_ns : INT64_MAX);
+        break;
+    }
+  }
+  peers_.take_over(old.peers_, taken.peers);
+}
+
 }  // namespace reflex::eval

@@ -7,7 +7,9 @@
 #include "runtime/base/check.h"
 #include "runtime/eval/crew.h"
 #include "runtime/eval/engine_state.h"
+#include "runtime/eval/key_stage.h"
 #include "runtime/eval/shard.h"
+#include "runtime/eval/take_over.h"
 
 namespace reflex::eval {
 
@@ -18,21 +20,25 @@ class SignalEngine::Impl {
       : options_(options),
         // Why one: a stage is spread over processes, not over threads.
         node_shards_(options.stage == Stage::kWhole ? std::max(1u, options.threads) : 1),
-        program_(std::move(pack), std::move(topology), node_shards_) {
-    host_.topology = &program_.topology();
-    host_.symbols = program_.pack().symbols.get();
+        program_(std::move(pack), std::move(topology), node_shards_),
+        keys_(program_, options_) {
+    if (options.before != nullptr) {
+      succession_ = std::make_unique<Succession>(
+          find_succession(options.before->impl_->program_, program_, options.near_misses));
+    }
     if (node_shards_ == 1) {
       const ShardRole role = options.stage == Stage::kNodes    ? ShardRole::kNode
                              : options.stage == Stage::kGlobal ? ShardRole::kGlobal
                                                                : ShardRole::kAll;
-      shards_.push_back(std::make_unique<Shard>(program_, options_, role));
+      add_shard(role);
     } else {
       for (unsigned i = 0; i < node_shards_; ++i) {
-        shards_.push_back(std::make_unique<Shard>(program_, options_, ShardRole::kNode));
+        add_shard(ShardRole::kNode);
       }
-      shards_.push_back(std::make_unique<Shard>(program_, options_, ShardRole::kGlobal));
+      add_shard(ShardRole::kGlobal);
       tasks_.resize(shards_.size());
     }
+    options_.before = nullptr;
     measure_keys();
     feature_incomplete_ns_.resize(program_.pack().features.size(), INT64_MIN);
     for (const auto& keys : program_.keys()) slots_max_ = std::max(slots_max_, keys.slots.size());
@@ -62,18 +68,37 @@ class SignalEngine::Impl {
 
   [[nodiscard]] EngineParts parts() {
     return {program_,     shards_, carriers_,  feature_incomplete_ns_,
-            near_misses_, at_ns_,  evictions_, state_evictions_};
+            near_misses_, at_ns_,  keys_.evictions, keys_.state_evictions};
   }
 
   bool load(StateReader& in, std::vector<StateFate>* report) {
-    RFX_CHECK(at_ns_ == INT64_MIN);  // nothing was processed yet
+    RFX_CHECK(at_ns_ == INT64_MIN && !succession_);  // nothing was processed yet
     EngineParts own = parts();
     if (!load_engine(own, in, report)) return false;
-    state_bytes_ = 0;
-    for (size_t k = 0; k < key_bytes_.size(); ++k) {
-      state_bytes_ += program_.tables()[k].size() * key_bytes_[k];
+    keys_.count_state_bytes();
+    return true;
+  }
+
+  [[nodiscard]] bool can_take_over(const Impl& old) const {
+    if (!succession_ || shards_.size() != old.shards_.size() || options_.stage != Stage::kWhole ||
+        options_.near_misses != old.options_.near_misses) {
+      return false;
+    }
+    for (size_t i = 0; i < shards_.size(); ++i) {
+      if (!shards_[i]->can_take_over(*old.shards_[i])) return false;
     }
     return true;
+  }
+
+  void take_over(Impl& old) {
+    RFX_CHECK(at_ns_ == INT64_MIN && can_take_over(old));
+    EngineParts own = parts();
+    EngineParts there = old.parts();
+    take_over_engine(own, there, *succession_);
+    own_crew_ = std::move(old.own_crew_);
+    if (crew_ == nullptr) crew_ = own_crew_.get();
+    old.hollow_ = std::move(succession_);  // is freed with the rest of it
+    keys_.count_state_bytes();
   }
 
   /// Calls visit(shard, entity) for each live entity that has state of a feature.
@@ -110,11 +135,23 @@ class SignalEngine::Impl {
   Program program_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<NearMiss> near_misses_;
-  uint64_t evictions_ = 0;
-  uint64_t state_evictions_ = 0;
+  KeyStage keys_;
   Crew* crew_ = nullptr;
+  std::unique_ptr<Succession> succession_;  // until take_over(); null: it has no predecessor
 
  private:
+  void add_shard(ShardRole role) {
+    Shard::Before before;
+    if (options_.before != nullptr) {
+      const auto& there = options_.before->impl_->shards_;
+      const size_t at = shards_.size();
+      if (at < there.size()) {
+        before = {there[at].get(), &succession_->signals, &succession_->features};
+      }
+    }
+    shards_.push_back(std::make_unique<Shard>(program_, options_, role, before));
+  }
+
   struct Item {  // one record for one shard, or an eviction before it
     const abi::Record* record = nullptr;
     size_t ids = 0;  // offset into batch_ids_
@@ -126,85 +163,16 @@ class SignalEngine::Impl {
   /// them together say it.
   void measure_keys() {
     std::unique_ptr<Shard> whole;
-    if (node_shards_ > 1) whole = std::make_unique<Shard>(program_, options_, ShardRole::kAll);
+    if (node_shards_ > 1) {
+      whole = std::make_unique<Shard>(program_, options_, ShardRole::kAll, Shard::Before{});
+    }
     const Shard& all = whole ? *whole : *shards_.front();
     carriers_ = all.features().carriers();
+    std::vector<uint64_t> bytes;
     for (size_t k = 0; k < program_.tables().size(); ++k) {
-      key_bytes_.push_back(all.bytes_per_key(static_cast<abi::EntityKindId>(k)));
+      bytes.push_back(all.bytes_per_key(static_cast<abi::EntityKindId>(k)));
     }
-  }
-
-  /// Makes room for a new key: the least recently touched keys of the kind that takes most go, in
-  /// total order, until all fit into `limits { state }`.
-  template <typename OnEvict>
-  void keep_within_budget(uint64_t order, EntityIndex* ids, const KindKeys& keys, size_t resolved,
-                          OnEvict&& on_evict) {
-    while (state_bytes_ > program_.pack().limits.state_bytes_max) {
-      size_t most = SIZE_MAX;
-      uint64_t most_bytes = 0;
-      for (size_t k = 0; k < key_bytes_.size(); ++k) {
-        const uint64_t live = program_.tables()[k].size();
-        if (live > 1 && live * key_bytes_[k] > most_bytes) {
-          most = k;
-          most_bytes = live * key_bytes_[k];
-        }
-      }
-      if (most == SIZE_MAX) return;  // one key of each kind stays, whatever it takes
-      const auto kind = static_cast<abi::EntityKindId>(most);
-      const EntityIndex victim = program_.tables()[most].evict_oldest(order);
-      state_bytes_ -= key_bytes_[most];
-      ++state_evictions_;
-      forget_id(kind, victim, ids, keys, resolved);
-      on_evict(kind, victim);
-    }
-  }
-
-  /// A tiny cap may push out a key of this very event.
-  static void forget_id(abi::EntityKindId kind, EntityIndex index, EntityIndex* ids,
-                        const KindKeys& keys, size_t resolved) {
-    for (size_t j = 0; j < resolved; ++j) {
-      if (keys.slots[j].entity_kind == kind && ids[j] == index) ids[j] = kNoEntity;
-    }
-  }
-
-  /// Resolves the keys of a record into ids; calls on_evict(kind, index) for each key pushed out.
-  template <typename OnEvict>
-  void resolve(const abi::Record& record, EntityIndex* ids, OnEvict&& on_evict) {
-    const KindKeys& keys = program_.keys()[record.kind];
-    for (size_t i = 0; i < keys.slots.size(); ++i) {
-      const KeySlot& slot = keys.slots[i];
-      EntityTable& table = program_.tables()[slot.entity_kind];
-      std::array<uint64_t, 3> key{};
-      if (slot.plain) [[likely]] {
-        const uint64_t value = record.slots()[slot.field];
-        const bool known =
-            record.has(slot.field) && (value != kNoSymbol || !table.config().is_symbol[0]);
-        if (!known) {
-          ids[i] = kNoEntity;
-          continue;
-        }
-        key[0] = value;
-      } else if (!program_.resolve(slot, record, program_.node_of(record), host_, key)) {
-        ids[i] = kNoEntity;
-        continue;
-      }
-      if (options_.owns && table.config().by_node && !owns(static_cast<SymbolId>(key[0]))) {
-        ids[i] = kNoEntity;
-        continue;
-      }
-      const EntityTable::Touch touch = table.touch(key, record.order);
-      if (touch.evicted) [[unlikely]] {
-        ++evictions_;
-        state_bytes_ -= key_bytes_[slot.entity_kind];
-        forget_id(slot.entity_kind, touch.index_evicted, ids, keys, i);
-        on_evict(slot.entity_kind, touch.index_evicted);
-      }
-      ids[i] = touch.index;
-      if (touch.created) [[unlikely]] {
-        state_bytes_ += key_bytes_[slot.entity_kind];
-        keep_within_budget(record.order, ids, keys, i + 1, on_evict);
-      }
-    }
+    keys_.set_key_bytes(std::move(bytes));
   }
 
   /// Records come in the order of time, not of memory.
@@ -222,7 +190,7 @@ class SignalEngine::Impl {
       const abi::Record* record = records[at];
       load_ahead(records, at);
       if (!shard.wants(record->kind)) continue;
-      resolve(*record, ids_.data(), [&](abi::EntityKindId kind, EntityIndex index) {
+      keys_.resolve(*record, ids_.data(), [&](abi::EntityKindId kind, EntityIndex index) {
         shard.evict(kind, index, *record);
       });
       shard.stage(*record, ids_.data());
@@ -241,7 +209,7 @@ class SignalEngine::Impl {
       const bool nodes = node_shard.wants(record->kind);
       const bool global = global_shard.wants(record->kind);
       if (!nodes && !global) continue;
-      resolve(*record, ids_.data(), [&](abi::EntityKindId kind, EntityIndex index) {
+      keys_.resolve(*record, ids_.data(), [&](abi::EntityKindId kind, EntityIndex index) {
         for (auto& task : tasks_) task.push_back({record, 0, kind, index});
       });
       const size_t offset = batch_ids_.size();
@@ -295,13 +263,6 @@ class SignalEngine::Impl {
     shard.flush(before_ns_);
   }
 
-  /// Asked for each key of each event: the answers are kept.
-  bool owns(SymbolId node) {
-    if (node >= owned_.size()) owned_.resize(size_t{node} * 2 + 64, kUnasked);
-    if (owned_[node] == kUnasked) owned_[node] = options_.owns(node) ? kOwn : kForeign;
-    return owned_[node] == kOwn;
-  }
-
   [[nodiscard]] bool before(const abi::Firing& a, const abi::Firing& b) const {
     if (a.ts_ns != b.ts_ns) return a.ts_ns < b.ts_ns;
     if (a.phase != b.phase) return a.phase < b.phase;
@@ -335,14 +296,9 @@ class SignalEngine::Impl {
         });
   }
 
-  enum Owned : uint8_t { kUnasked, kOwn, kForeign };
-  std::vector<uint8_t> owned_;  // [SymbolId]
-  topology::HostState host_;
   int64_t at_ns_ = INT64_MIN;                   // of the last process()
   std::vector<abi::FeatureId> carriers_;        // [FeatureId] FeatureStore::carriers() of all plans
   std::vector<int64_t> feature_incomplete_ns_;  // [FeatureId]
-  std::vector<uint64_t> key_bytes_;             // [EntityKindId]
-  uint64_t state_bytes_ = 0;                    // of all live keys, by key_bytes_
   size_t slots_max_ = 0;
   std::vector<EntityIndex> ids_;
 
@@ -350,7 +306,8 @@ class SignalEngine::Impl {
   std::vector<EntityIndex> batch_ids_;
   int64_t before_ns_ = 0;
   std::function<void(size_t)> run_task_ = [this](size_t number) { run_task(number); };
-  std::unique_ptr<Crew> own_crew_;  // made when it is needed and none was lent
+  std::unique_ptr<Crew> own_crew_;      // made when it is needed and none was lent
+  std::unique_ptr<Succession> hollow_;  // of the engine that took this one over
 };
 
 SignalEngine::SignalEngine(std::shared_ptr<const abi::CompiledPack> pack,
@@ -427,6 +384,16 @@ bool SignalEngine::load(StateReader& in, std::vector<StateFate>* report) {
   return impl_->load(in, report);
 }
 
+bool SignalEngine::can_take_over(const SignalEngine& old) const {
+  return impl_->can_take_over(*old.impl_);
+}
+
+void SignalEngine::take_over(SignalEngine& old) { impl_->take_over(*old.impl_); }
+
+const std::vector<StateFate>& SignalEngine::fates() const {
+  return impl_->succession_->match.report;
+}
+
 int64_t SignalEngine::incomplete_until(abi::SignalId signal) const {
   return impl_->shards_.front()->core().incomplete_until_ns[signal];
 }
@@ -448,8 +415,8 @@ Counters SignalEngine::counters() const {
   }
   for (uint64_t n : firings_by_signal()) total.firings += n;
   for (const auto& table : impl_->program_.tables()) total.keys += table.size();
-  total.evictions = impl_->evictions_;
-  total.state_evictions = impl_->state_evictions_;
+  total.evictions = impl_->keys_.evictions;
+  total.state_evictions = impl_->keys_.state_evictions;
   return total;
 }
 

@@ -34,12 +34,17 @@ namespace reflex::eval {
 /// evaluates the nodes it owns; those that need other entities or peers run where all records meet.
 enum class Stage : uint8_t { kWhole, kNodes, kGlobal };
 
+class SignalEngine;
+
 struct Options {
   unsigned threads = 1;      // shards; 1 = everything on the caller's thread
   bool near_misses = false;  // record timed-out partial matches (for --why-not and tests)
   Stage stage = Stage::kWhole;
   /// kNodes: whether a node is this engine's; empty: all are. Its answer never changes.
   std::function<bool(SymbolId node)> owns = nullptr;
+  /// The engine whose state this one is to take over: of a set whose ids mean the same
+  /// (abi/same_ids.h). It is looked at while the new one is made, and may run meanwhile.
+  const SignalEngine* before = nullptr;
 };
 
 struct Counters {
@@ -115,6 +120,15 @@ class SignalEngine {
   /// before features; null when nobody asks. False for bytes that are no state: the engine is then
   /// not to be used.
   bool load(StateReader& in, std::vector<StateFate>* report);
+  /// Whether take_over(old) can be done; `old` may run. False: make another without Options::before,
+  /// and load() what `old` saves.
+  [[nodiscard]] bool can_take_over(const SignalEngine& old) const;
+  /// As load() of what `old` would save now, but for the saving: what stays is not touched, and only
+  /// what has changed is written and read. Between two process() of `old` (Options::before), before
+  /// any of this one. `old` is hollow: only to be destroyed.
+  void take_over(SignalEngine& old);
+  /// As load() reports it, but for the bytes; of an engine made with Options::before.
+  [[nodiscard]] const std::vector<StateFate>& fates() const;
   /// The event time until which firings of a signal are marked `incomplete`, since a window of it
   /// or of a feature that it reads became longer; INT64_MIN: never.
   [[nodiscard]] int64_t incomplete_until(abi::SignalId signal) const;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/check.h"
+
 namespace reflex::eval {
 
 uint32_t TimerQueue::lane(int64_t duration_ns) {
@@ -45,6 +47,18 @@ void TimerQueue::push(const Timer& timer) {
   next_due_ = std::min(next_due_, timer.deadline_ns);
 }
 
+void TimerQueue::push_all(const std::vector<Timer>& timers) {
+  if (timers.size() * 16 < heap_.size()) {  // Why 16: a push costs the logarithm of the others
+    for (const Timer& timer : timers) push(timer);
+    return;
+  }
+  for (const Timer& timer : timers) {
+    heap_.push_back({timer, pushed_++});
+    next_due_ = std::min(next_due_, timer.deadline_ns);
+  }
+  std::make_heap(heap_.begin(), heap_.end(), Later{});
+}
+
 Timer TimerQueue::pop() {
   Lane* best = nullptr;
   for (Lane& l : lanes_) {
@@ -71,6 +85,42 @@ void TimerQueue::refresh() {
   for (const Lane& l : lanes_) {
     if (!l.empty()) next_due_ = std::min(next_due_, l.front().deadline_ns);
   }
+}
+
+void TimerQueue::take_over(TimerQueue& old, const std::vector<uint8_t>& wanted) {
+  const bool all = std::find(wanted.begin(), wanted.end(), 0) == wanted.end();
+  for (Lane& l : old.lanes_) {
+    const auto here = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& own) {
+      return own.duration_ns == l.duration_ns;
+    });
+    if (!all) {
+      size_t kept = l.head;
+      for (size_t i = l.head; i < l.tail; ++i) {
+        const Timer& t = l.ring[i & (l.ring.size() - 1)];
+        if (wanted[t.plan] != 0) l.ring[kept++ & (l.ring.size() - 1)] = t;
+      }
+      l.tail = kept;
+    }
+    if (here != lanes_.end()) {
+      *here = std::move(l);
+    } else {
+      RFX_CHECK(l.empty());
+    }
+  }
+  heap_ = std::move(old.heap_);
+  pushed_ = old.pushed_;
+  refresh();
+}
+
+void TimerQueue::sort_lane(uint32_t lane) {
+  Lane& l = lanes_[lane];
+  std::vector<Timer> timers;
+  for (size_t i = l.head; i < l.tail; ++i) timers.push_back(l.ring[i & (l.ring.size() - 1)]);
+  std::stable_sort(timers.begin(), timers.end(), [](const Timer& a, const Timer& b) {
+    return a.deadline_ns < b.deadline_ns;
+  });
+  for (size_t i = 0; i < timers.size(); ++i) l.ring[(l.head + i) & (l.ring.size() - 1)] = timers[i];
+  refresh();
 }
 
 uint64_t TimerQueue::bytes() const {

@@ -28,6 +28,8 @@ class TimerQueue {
   uint32_t lane(int64_t duration_ns);
   void push_lane(uint32_t lane, const Timer& timer);
   void push(const Timer& timer);
+  /// The same for many: linear in all timers there are.
+  void push_all(const std::vector<Timer>& timers);
   [[nodiscard]] int64_t next_due() const { return next_due_; }
   /// Removes and returns the earliest timer; the queue must not be empty.
   Timer pop();
@@ -39,6 +41,11 @@ class TimerQueue {
     }
   }
   [[nodiscard]] uint64_t bytes() const;
+  /// All timers of another queue, but for those in lanes whose plan is not `wanted` ([SignalId]).
+  /// Each lane that is left has one of its duration here. Before any push.
+  void take_over(TimerQueue& old, const std::vector<uint8_t>& wanted);
+  /// Puts a lane that got timers out of order back into the order of time.
+  void sort_lane(uint32_t lane);
 
  private:
   struct Lane {

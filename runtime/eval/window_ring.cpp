@@ -15,7 +15,8 @@ void WindowRing::add(const Member& member) {
   members_.insert(at, member);
 }
 
-void WindowRing::reserve(StateArena& arena, abi::EntityKindId entity_kind, abi::KindId home) {
+void WindowRing::reserve(StateArena& arena, abi::EntityKindId entity_kind, abi::KindId home,
+                         bool stays) {
   uint32_t need = 1;
   for (const Member& m : members_) {
     need = std::max(need, samples_of(*m.plan));
@@ -27,7 +28,8 @@ void WindowRing::reserve(StateArena& arena, abi::EntityKindId entity_kind, abi::
   // A ring that is only read before its update never skips; 2^k samples then suffice exactly.
   capacity_ = 1;
   while (capacity_ < need) capacity_ *= 2;
-  place_ = arena.reserve(entity_kind, home, sizeof(Header) + size_t{capacity_} * sizeof(double));
+  place_ = arena.reserve({StateUse::kSamples, members_[0].feature}, entity_kind, home,
+                         sizeof(Header) + size_t{capacity_} * sizeof(double), stays);
 }
 
 void WindowRing::save(const char* state, uint32_t most, StateWriter& out) const {

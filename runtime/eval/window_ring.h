@@ -23,7 +23,8 @@ class WindowRing {
   };
   /// Adds a statistic; only before reserve().
   void add(const Member& member);
-  void reserve(StateArena& arena, abi::EntityKindId entity_kind, abi::KindId home);
+  /// `stays`: see StateArena::reserve.
+  void reserve(StateArena& arena, abi::EntityKindId entity_kind, abi::KindId home, bool stays);
 
   void push(char* state, double value, uint64_t order) const {
     auto* header = reinterpret_cast<Header*>(state);

@@ -95,6 +95,7 @@ reflex::Status Daemon::open() {
 void Daemon::begin() {
   publisher_->start();
   auto loaded = loader_->load();
+  if (auto* set = std::get_if<LoadedSet>(&loaded)) set->rest.reset();
   ::malloc_trim(0);  // what compiling left: a fork copies an entry for each page; nothing runs yet
   if (const auto* failure = std::get_if<LoadFailure>(&loaded)) {
     find("packs: " + failure->error);

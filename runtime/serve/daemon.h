@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -106,6 +107,13 @@ class Daemon final : public DaemonPort {
   bool reread_config(std::shared_ptr<const Config>& wanted, ReloadAnswer& answer) const;
   void load_and_swap(ReloadAnswer& answer);
   void refuse(const LoadFailure& failure, ReloadAnswer& answer) const;
+  /// The next set takes the live lane's state over in place and is live; null: it cannot (`answer`
+  /// says why as the reason of the path, and `set` is back), or it failed (as the error). What is
+  /// over goes into `over`.
+  std::shared_ptr<RunningSet> swap_in_place(LoadedSet& set, ReloadAnswer& answer,
+                                            std::vector<std::shared_ptr<void>>& over);
+  /// Lets go of what is not needed any more, on a thread of its own: one at a time.
+  void free_behind(std::vector<std::shared_ptr<void>> things);
   /// A set with the state of the live one, not started; null: `answer` says why.
   std::shared_ptr<RunningSet> candidate(LoadedSet set, LaneOutput::Mode mode, ReloadAnswer& answer);
   bool swap_in(const std::shared_ptr<RunningSet>& next, ReloadAnswer& answer);
@@ -144,9 +152,11 @@ class Daemon final : public DaemonPort {
   std::condition_variable loop_changed_;
   bool stopping_ = false;
   bool snapshot_wanted_ = false;
+  Clock::time_point snapshot_from_{};  // not before
   bool stopped_ = false;
   std::thread ticks_;
   std::thread snapshots_thread_;
+  std::future<void> freed_;  // under reload_mutex_
 };
 
 }  // namespace reflex::serve

@@ -1,6 +1,8 @@
 // Reload, shadow, promote: see daemon.h and language.md B6.
 //
-// How a set takes the place of another: the state of the live lane at some position P goes into a
+// How a set takes the place of another. In place: when the ids of both mean the same, the lane's
+// thread lets the next lane take over the state of the old one between two steps, and goes on with
+// it. Else: the state of the live lane at some position P goes into a
 // candidate, which reads the journal from P on its own thread, muted. When it has caught up it
 // stands still, the live one comes to where it stands, and the candidate becomes the live one and
 // goes on from there. An event is before that position, and the old set's, or behind it, and the
@@ -11,6 +13,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "runtime/abi/same_ids.h"
 #include "runtime/serve/config_change.h"
 #include "runtime/serve/daemon.h"
 #include "runtime/serve/wall_clock.h"
@@ -28,6 +31,10 @@ double ms_since(std::chrono::steady_clock::time_point began) {
 constexpr auto kFreeCatchUp = std::chrono::seconds(5);
 constexpr auto kBriefStop = std::chrono::milliseconds(3);
 constexpr auto kCatchUpMax = std::chrono::seconds(60);
+constexpr auto kAskMax = std::chrono::seconds(30);
+// Why: who edits rules reloads again and again; a fork for each would stop the stream for longer
+// than the reload did. A crash meanwhile starts from the older snapshot, as it would have before.
+constexpr auto kSnapshotAfterInPlace = std::chrono::seconds(2);
 
 double us_between(std::chrono::steady_clock::time_point from,
                   std::chrono::steady_clock::time_point to) {
@@ -53,6 +60,9 @@ bool bring_together(LaneRunner& old, LaneRunner& next, double& longest_us) {
   }
 }
 
+constexpr const char* kInPlace = "in place";
+constexpr const char* kRestored = "restored";
+
 std::vector<StateFate> plan_of(const LoadReport& report) {
   std::vector<StateFate> plan;
   for (const auto& row : report.rows)
@@ -73,6 +83,7 @@ void Daemon::refuse(const LoadFailure& failure, ReloadAnswer& answer) const {
 void Daemon::note_reload(const ReloadAnswer& answer) {
   using Outcome = ReloadAnswer::Outcome;
   const bool good = answer.outcome == Outcome::kSwapped || answer.outcome == Outcome::kUnchanged;
+  const bool in_place = answer.path == kInPlace;
   {
     const std::lock_guard lock(lanes_mutex_);
     marks_.last_reload_ok = good;
@@ -81,16 +92,23 @@ void Daemon::note_reload(const ReloadAnswer& answer) {
     marks_.reloads_failed += !good;
     if (good) marks_.last_reload_wall_ns = wall_clock_ns();
     if (answer.outcome == Outcome::kSwapped) {
+      ++(in_place ? marks_.reloads_in_place : marks_.reloads_restored);
       marks_.last_swap_s = answer.pause_us / 1e6;
       marks_.last_compile_s = answer.compile_ms / 1e3;
     }
   }
   if (answer.outcome == Outcome::kSwapped) {
     say(fmt::format(
-        "reload: set {} is live; compiled in {:.1f} ms, restored in {:.1f} ms, the "
+        "reload: set {} is live; compiled in {:.1f} ms, {} in {:.1f} ms{}, the "
         "stream paused {:.0f} us",
-        answer.set_sha256.substr(0, 12), answer.compile_ms, answer.restore_ms, answer.pause_us));
+        answer.set_sha256.substr(0, 12), answer.compile_ms,
+        in_place ? "taken over in place" : "restored", answer.restore_ms,
+        answer.path_reason.empty() ? "" : fmt::format(" ({})", answer.path_reason),
+        answer.pause_us));
     const std::lock_guard lock(loop_mutex_);
+    if (!snapshot_wanted_) {
+      snapshot_from_ = Clock::now() + (in_place ? kSnapshotAfterInPlace : Clock::duration::zero());
+    }
     snapshot_wanted_ = true;
   }
   if (!answer.config_applied.empty()) {
@@ -155,12 +173,13 @@ ReloadAnswer Daemon::reload_locked() {
 }
 
 void Daemon::load_and_swap(ReloadAnswer& answer) {
-  auto loaded = loader_->load();
+  auto running = live();
+  auto loaded = loader_->load(running ? running->set.pack->symbols : nullptr);
   if (const auto* failure = std::get_if<LoadFailure>(&loaded)) return refuse(*failure, answer);
   LoadedSet& set = std::get<LoadedSet>(loaded);
+  std::vector<std::shared_ptr<void>> over{std::move(set.rest)};
   answer.compile_ms = set.compile_ms;
   answer.diagnostics = set.diagnostics;
-  const auto running = live();
   if (!running) {
     const auto status = begin_with(std::move(set), &answer);
     answer.outcome = status.ok() ? ReloadAnswer::Outcome::kSwapped : ReloadAnswer::Outcome::kFailed;
@@ -172,14 +191,74 @@ void Daemon::load_and_swap(ReloadAnswer& answer) {
     answer.set_sha256 = set.pack->set_sha256;
     return;
   }
-  // No snapshot meanwhile: it could trim what the candidate has yet to read.
-  const std::lock_guard still(snapshot_mutex_);
-  const auto next = candidate(std::move(set), LaneOutput::Mode::kCandidate, answer);
-  if (!next) return;
-  if (swap_in(next, answer)) {
-    if (auto kept = loader_->keep_copy(next->set); !kept.ok()) say(kept.error().message);
-    next->set.files.clear();
+  auto next = swap_in_place(set, answer, over);
+  if (!next && answer.error.empty()) {
+    // No snapshot meanwhile: it could trim what the candidate has yet to read.
+    const std::lock_guard still(snapshot_mutex_);
+    next = candidate(std::move(set), LaneOutput::Mode::kCandidate, answer);
+    if (!next || !swap_in(next, answer)) return;
   }
+  if (!next) return;
+  if (auto kept = loader_->keep_copy(next->set); !kept.ok()) say(kept.error().message);
+  next->set.files.clear();
+  over.push_back(std::move(running));
+  free_behind(std::move(over));
+}
+
+std::shared_ptr<RunningSet> Daemon::swap_in_place(LoadedSet& set, ReloadAnswer& answer,
+                                                  std::vector<std::shared_ptr<void>>& over) {
+  const auto began = Clock::now();
+  const auto running = live();
+  LaneRunner& runner = *running->runner;
+  answer.path = kRestored;
+  std::string differs = set.inventory != running->set.inventory
+                            ? "an inventory"
+                            : abi::ids_differ(*running->set.pack, *set.pack);
+  if (!differs.empty()) {
+    answer.path_reason = differs + " changed";
+    return nullptr;
+  }
+  auto prepared = prepare(parts(), std::move(set), LaneOutput::Mode::kLive,
+                          &runner.lane_at_work().engine());
+  if (!prepared.ok()) {
+    answer.outcome = ReloadAnswer::Outcome::kFailed;
+    answer.error = prepared.error().message;
+    return nullptr;
+  }
+  auto& [next, lane] = prepared.value();
+  answer.path_reason = lane->cannot_take_over(runner.lane_at_work());
+  if (!answer.path_reason.empty()) {
+    set = std::move(next->set);
+    return nullptr;
+  }
+  next->runner = running->runner;
+  auto exchanged = runner.exchange(
+      std::move(lane), [&](Lane& old, Lane& now) { now.take_over(old, next->report); }, kAskMax);
+  if (!exchanged.old) {
+    answer.outcome = ReloadAnswer::Outcome::kFailed;
+    answer.error = "the stream did not come to a stop in time";
+    return nullptr;
+  }
+  {
+    const std::lock_guard lock(lanes_mutex_);
+    live_ = next;
+  }
+  answer.path = kInPlace;
+  answer.outcome = ReloadAnswer::Outcome::kSwapped;
+  answer.set_sha256 = next->set.pack->set_sha256;
+  answer.plan = plan_of(next->report);
+  answer.pause_us = exchanged.stopped_us;
+  answer.state_bytes = runner.view()->status.state_bytes;
+  answer.restore_ms = ms_since(began);
+  over.push_back(std::shared_ptr<Lane>(std::move(exchanged.old)));
+  return next;
+}
+
+void Daemon::free_behind(std::vector<std::shared_ptr<void>> things) {
+  if (freed_.valid()) freed_.wait();
+  freed_ = std::async(std::launch::async, [things = std::move(things)]() mutable {
+    things.clear();
+  });
 }
 
 std::shared_ptr<RunningSet> Daemon::candidate(LoadedSet set, LaneOutput::Mode mode,
@@ -188,6 +267,11 @@ std::shared_ptr<RunningSet> Daemon::candidate(LoadedSet set, LaneOutput::Mode mo
   const auto running = live();
   answer.outcome = ReloadAnswer::Outcome::kFailed;
   answer.set_sha256 = running->set.pack->set_sha256;
+  auto prepared = prepare(parts(), std::move(set), mode, nullptr);
+  if (!prepared.ok()) {
+    answer.error = prepared.error().message;
+    return nullptr;
+  }
   auto state = capture_state(*running->runner);
   if (!state.ok()) {
     answer.error = state.error().message;
@@ -195,7 +279,7 @@ std::shared_ptr<RunningSet> Daemon::candidate(LoadedSet set, LaneOutput::Mode mo
   }
   answer.pause_us = state.value().pause_us;
   answer.state_bytes = state.value().bytes.size();
-  auto made = make_running(parts(), std::move(set), mode, state.value().bytes, 0);
+  auto made = with_state(parts(), std::move(prepared).value(), state.value().bytes, 0);
   if (!made.ok()) {
     answer.error = made.error().message;
     return nullptr;
@@ -238,6 +322,7 @@ ReloadAnswer Daemon::start_shadow(const std::vector<std::string>& paths) {
     return answer;
   }
   LoadedSet& set = std::get<LoadedSet>(loaded);
+  set.rest.reset();
   answer.compile_ms = set.compile_ms;
   answer.diagnostics = set.diagnostics;
   if (!live()) {
@@ -263,7 +348,8 @@ ReloadAnswer Daemon::promote() {
   const std::lock_guard one(reload_mutex_);
   ReloadAnswer answer;
   const auto next = shadow();
-  if (!next || !live()) {
+  auto replaced = live();
+  if (!next || !replaced) {
     answer.error = "there is no shadow set";
     return answer;
   }
@@ -277,6 +363,7 @@ ReloadAnswer Daemon::promote() {
     if (auto kept = loader_->keep_promoted(next->set); !kept.ok()) say(kept.error().message);
     if (auto kept = loader_->keep_copy(next->set); !kept.ok()) say(kept.error().message);
     next->set.files.clear();
+    free_behind({std::move(replaced)});
   }
   note_reload(answer);
   return answer;

@@ -10,6 +10,7 @@ namespace reflex::serve {
 // The newest state that is good; each one that is not is told, and the next older one is tried, in
 // the end the whole journal.
 reflex::Status Daemon::begin_with(LoadedSet set, ReloadAnswer* answer) {
+  set.rest.reset();
   std::vector<std::string> found;
   std::shared_ptr<RunningSet> running;
   auto snapshot = snapshots_->newest(journal_->begin(), found);
@@ -118,11 +119,13 @@ void Daemon::snapshot_loop() {
   std::unique_lock lock(loop_mutex_);
   while (!stopping_) {
     loop_changed_.wait_for(lock, std::chrono::milliseconds(250),
-                           [&] { return stopping_ || snapshot_wanted_; });
+                           [&] { return stopping_ || (snapshot_wanted_ &&
+                                                      Clock::now() >= snapshot_from_); });
     if (stopping_) return;
-    const bool due = snapshot_wanted_ || Clock::now() >= last + interval() ||
+    const bool wanted = snapshot_wanted_ && Clock::now() >= snapshot_from_;
+    const bool due = wanted || Clock::now() >= last + interval() ||
                      journal_->end() - last_position > bytes_between;
-    snapshot_wanted_ = false;
+    if (due) snapshot_wanted_ = false;
     lock.unlock();
     if (due) {
       last_position = journal_->end();

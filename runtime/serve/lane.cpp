@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "runtime/base/time.h"
 #include "runtime/engine/inventory.h"
@@ -60,7 +61,9 @@ reflex::Status Lane::prepare() {
     lines.action = [this](const policy::ActionRequest& action) { sinks_.action(action); };
     policy_ = std::make_unique<policy::Policy>(pack_, engine_->shared_topology(), std::move(lines));
   }
-  if (auto status = read_inventories(); !status.ok()) return status;
+  if (std::exchange(options_.engine.before, nullptr) == nullptr) {
+    if (auto status = read_inventories(); !status.ok()) return status;
+  }
   names_ = std::make_unique<engine::InventoryNames>(pack_, engine_->topology());
   engine_->coverage().rename_exceptions(*names_);
   stream::ReorderOptions order;

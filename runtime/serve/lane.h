@@ -35,7 +35,7 @@ namespace reflex::serve {
 
 struct LaneOptions {
   engine::EngineOptions engine;
-  std::vector<std::string> inventories;  // files
+  std::vector<std::string> inventories;  // files; not read when engine.before is set
   /// Zone of log stamps without one, by source; others are UTC.
   std::map<std::string, int64_t> utc_offsets_ns;
 };
@@ -63,12 +63,20 @@ class Lane {
   void save(StateWriter& out) const;
   /// Into a new lane. Errors: bytes that are no state.
   reflex::Status load(StateReader& in, LoadReport& report);
+  /// Whether the state of a lane at work can be taken over as it is: this one was made for it
+  /// (LaneOptions::engine.before). "" when it can, else why not; then it is only to be dropped.
+  [[nodiscard]] std::string cannot_take_over(const Lane& old) const;
+  /// As load() of what `old` would save now, but that inventories are not read again, and with the
+  /// counts of metrics. After step() of `old`, before its next apply(). `old` is hollow: only to be
+  /// destroyed.
+  void take_over(Lane& old, LoadReport& report);
 
   [[nodiscard]] LaneStatus status() const;
   /// By name: what has been evaluated of each source (its queue is not known here).
   [[nodiscard]] std::vector<SourceStatus> sources() const;
   [[nodiscard]] const IngestBook& book() const { return book_; }
   engine::Engine& engine() { return *engine_; }
+  [[nodiscard]] const engine::Engine& engine() const { return *engine_; }
   [[nodiscard]] const std::shared_ptr<const abi::CompiledPack>& pack() const { return pack_; }
   /// Firings so far, by name of the signal, over reloads (the oracle of the reload test).
   [[nodiscard]] std::map<std::string, uint64_t> firings() const;

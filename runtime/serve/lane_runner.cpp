@@ -59,6 +59,12 @@ void LaneRunner::work() {
       continue;
     }
     held_ = false;
+    if (exchange_began_) {
+      exchange_us_ = std::chrono::duration<double, std::micro>(
+                         std::chrono::steady_clock::now() - *exchange_began_)
+                         .count();
+      exchange_began_.reset();
+    }
     const uint64_t limit = hold_ == Hold::kAt ? hold_position_ : UINT64_MAX;
     lock.unlock();
     const uint64_t pokes = journal_.pokes();
@@ -132,6 +138,8 @@ void LaneRunner::publish(bool now) {
   view->status.evaluation_seconds_sum = step_seconds_;
   const std::lock_guard lock(mutex_);
   view_ = std::move(view);
+  ++published_count_;
+  changed_.notify_all();
 }
 
 bool LaneRunner::ask(std::function<void(Lane&)> run, std::chrono::milliseconds timeout) {
@@ -155,6 +163,29 @@ bool LaneRunner::ask(std::function<void(Lane&)> run, std::chrono::milliseconds t
   // It runs right now and uses what the caller owns.
   changed_.wait(lock, [&] { return task->done; });
   return true;
+}
+
+LaneRunner::Exchanged LaneRunner::exchange(std::unique_ptr<Lane> next,
+                                           const std::function<void(Lane& old, Lane& next)>& take,
+                                           std::chrono::milliseconds timeout) {
+  uint64_t published = 0;
+  const bool asked = ask(
+      [&](Lane& old) {
+        const auto began = std::chrono::steady_clock::now();
+        take(old, *next);
+        lane_.swap(next);
+        published_ = {};  // the next step shows it
+        const std::lock_guard lock(mutex_);
+        exchange_began_ = began;
+        published = published_count_;
+      },
+      timeout);
+  if (!asked) return {};
+  // Why 1 s: a view that is late does no harm; a step takes some ms.
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::seconds(1),
+                    [&] { return stopping_ || published_count_ != published; });
+  return {std::move(next), exchange_us_};
 }
 
 uint64_t LaneRunner::hold() {

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,6 +45,17 @@ class LaneRunner {
   /// Runs `task` on the thread between two steps; false when it stops first or time is up (then
   /// the task will not run).
   bool ask(std::function<void(Lane&)> task, std::chrono::milliseconds timeout);
+  /// Between two steps `next` takes the place of the lane, which is given back; the thread goes on
+  /// with `next` at the same position. `take` makes one of the other, on the thread. Null when it
+  /// stops first or time is up: then `next` is gone and nothing has changed. Returns when view() is
+  /// that of `next`. One call at a time.
+  struct Exchanged {
+    std::unique_ptr<Lane> old;
+    double stopped_us = 0;  // from the end of one step to the beginning of the next one
+  };
+  Exchanged exchange(std::unique_ptr<Lane> next,
+                     const std::function<void(Lane& old, Lane& next)>& take,
+                     std::chrono::milliseconds timeout);
   /// Stops between two steps and stays there until release(); the position.
   uint64_t hold();
   /// Goes on to exactly `position` and stays there. False when it cannot get there (stopping).
@@ -57,6 +69,8 @@ class LaneRunner {
   [[nodiscard]] uint64_t position() const { return position_.load(std::memory_order_acquire); }
   /// Only while held or before start().
   Lane& lane() { return *lane_; }
+  /// For what never changes of a lane; by whoever alone exchanges it.
+  [[nodiscard]] const Lane& lane_at_work() const { return *lane_; }
   [[nodiscard]] std::shared_ptr<const LaneView> view() const;
   /// Wall time of the oldest entry of the step at hand; only on the runner's thread.
   [[nodiscard]] int64_t step_wall_ns() const { return step_wall_ns_; }
@@ -96,6 +110,9 @@ class LaneRunner {
   std::chrono::steady_clock::time_point held_since_{};
   bool stopping_ = false;
   std::shared_ptr<const LaneView> view_;
+  uint64_t published_count_ = 0;
+  std::optional<std::chrono::steady_clock::time_point> exchange_began_;  // until the next step
+  double exchange_us_ = 0;
   std::string error_;
   std::thread thread_;
 };

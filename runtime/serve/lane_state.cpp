@@ -2,6 +2,7 @@
 // end of one.
 #include <fmt/format.h>
 
+#include "runtime/base/check.h"
 #include "runtime/serve/lane.h"
 
 namespace reflex::serve {
@@ -101,6 +102,43 @@ reflex::Status Lane::load(StateReader& in, LoadReport& report) {
     engine_->see_inventory();
   }
   return ok_status();
+}
+
+std::string Lane::cannot_take_over(const Lane& old) const {
+  return engine_->cannot_take_over(*old.engine_);
+}
+
+void Lane::take_over(Lane& old, LoadReport& report) {
+  position_ = old.position_;
+  wall_ns_ = old.wall_ns_;
+  feed_->resume(old.feed_->events(), old.feed_->first_ts_ns(), old.feed_->last_ts_ns());
+  released_.watermark_ns = old.released_.watermark_ns;
+  book_ = std::move(old.book_);
+  // The counts of the order and of logs come along; only the decoder of events is a new one.
+  earlier_ = old.earlier_;
+  earlier_.add(old.events_->counters());
+  late_ = old.late_;
+  kind_counts_ = std::move(old.kind_counts_);
+  earlier_kinds_ = std::move(old.earlier_kinds_);
+  signal_counts_ = std::move(old.signal_counts_);
+  earlier_firings_ = std::move(old.earlier_firings_);
+  open_incidents_ = std::move(old.open_incidents_);
+  orders_ = std::move(old.orders_);
+  names_->take_over(*old.names_);
+  engine_->take_over(*old.engine_, report);
+  engine_->coverage().rename_exceptions(*names_);
+  reorder_->take_over(*old.reorder_);
+  line_patterns_ = std::move(old.line_patterns_);
+  sources_ = std::move(old.sources_);
+  for (auto& [name, source] : sources_) {
+    if (source.log) source.log->use(pack_, sinks_.rejected);
+  }
+  if (!policy_ || !old.policy_) return;
+  StateWriter alerts(*pack_->symbols);  // few, and rules on verdicts may say something else
+  old.policy_->save(alerts);
+  const std::string bytes = alerts.take();
+  StateReader reader(bytes, *pack_->symbols);
+  RFX_CHECK(policy_->load(reader, report.notes).ok());
 }
 
 void Lane::save_counts(StateWriter& out) const {

@@ -136,6 +136,10 @@ void reloads(Page& page, const Status& s) {
   page.family("reflex_reloads_total", "counter", "Reloads since the start.");
   page.sample(s.reloads_ok, {{"result", "ok"}});
   page.sample(s.reloads_failed, {{"result", "failed"}});
+  page.family("reflex_reload_paths_total", "counter",
+              "Swaps by how the state came along: in place, or saved and loaded.");
+  page.sample(s.reloads_in_place, {{"path", "in_place"}});
+  page.sample(s.reloads_restored, {{"path", "restored"}});
   page.one("reflex_reload_swap_seconds", "gauge",
            "How long no event was evaluated during the last swap.", s.last_swap_s);
   page.one("reflex_jit_compile_seconds", "gauge", "Compile time of the last load.",

@@ -23,11 +23,18 @@ struct CompiledSet {
   std::vector<SourceText> files;                  // all that was compiled, and data of lists
   double compile_ms = 0;
   uint64_t code_bytes = 0;  // machine code and its constants; 0: interpreted
+  /// What compiling left and nobody needs: to be let go when nobody waits for it.
+  std::shared_ptr<void> rest;
 };
 
-/// Packs and profiles at `paths`; profiles empty: those near the packs. Called from any thread, one
-/// call at a time. Each call makes its own SymbolTable. Errors: of the environment.
-using PackSource = std::function<Result<CompiledSet>(const std::vector<std::string>& paths,
-                                                     const std::vector<std::string>& profiles)>;
+struct PackRequest {
+  std::vector<std::string> paths;
+  std::vector<std::string> profiles;  // empty: those near the packs
+  /// Of the set whose place it may take: its names keep their ids. Null: a new one.
+  std::shared_ptr<SymbolTable> symbols;
+};
+
+/// Called from any thread, one call at a time. Errors: of the environment.
+using PackSource = std::function<Result<CompiledSet>(const PackRequest& request)>;
 
 }  // namespace reflex::serve

@@ -66,6 +66,9 @@ struct ReloadAnswer {
   std::vector<StateFate> plan;
   double compile_ms = 0;
   double restore_ms = 0;
+  /// How the state came along: "in place" (nothing was copied) or "restored" (saved and loaded),
+  /// and why it was not in place.
+  std::string path, path_reason;
   double pause_us = 0;       // the longest time in which no event was evaluated
   uint64_t state_bytes = 0;  // that the new set took over
   // Keys of reflex.toml that are not what they were: in force now, and only after a restart.
@@ -133,6 +136,7 @@ struct Status {
   double last_snapshot_pause_us = 0;  // the live lane stood still
   uint64_t last_snapshot_bytes = 0;
   uint64_t reloads_ok = 0, reloads_failed = 0;
+  uint64_t reloads_in_place = 0, reloads_restored = 0;  // of those that swapped: ReloadAnswer::path
   int64_t last_reload_wall_ns = 0;
   bool last_reload_ok = true;
   double last_swap_s = 0, last_compile_s = 0;

@@ -26,25 +26,42 @@ LaneSinks sinks_of(RunningSet* running, const std::atomic<uint64_t>& replay_end)
 
 }  // namespace
 
-Result<std::shared_ptr<RunningSet>> make_running(const RunningParts& parts, LoadedSet set,
-                                                 LaneOutput::Mode mode, std::string_view state,
-                                                 uint64_t position) {
-  auto running = std::make_shared<RunningSet>();
-  running->set = std::move(set);
-  running->output = std::make_unique<LaneOutput>(parts.publisher, mode);
-  auto lane =
-      Lane::create(running->set.pack, running->set.lane, sinks_of(running.get(), parts.replay_end));
+Result<PreparedSet> prepare(const RunningParts& parts, LoadedSet set, LaneOutput::Mode mode,
+                            const engine::Engine* before) {
+  PreparedSet prepared;
+  prepared.running = std::make_shared<RunningSet>();
+  RunningSet& running = *prepared.running;
+  running.set = std::move(set);
+  running.output = std::make_unique<LaneOutput>(parts.publisher, mode);
+  LaneOptions options = running.set.lane;
+  options.engine.before = before;
+  auto lane = Lane::create(running.set.pack, options, sinks_of(&running, parts.replay_end));
   if (!lane.ok()) return lane.error();
+  prepared.lane = std::move(lane).value();
+  return prepared;
+}
+
+Result<std::shared_ptr<RunningSet>> with_state(const RunningParts& parts, PreparedSet prepared,
+                                               std::string_view state, uint64_t position) {
+  RunningSet& running = *prepared.running;
   if (state.empty()) {
-    lane.value()->start_at(position);
+    prepared.lane->start_at(position);
   } else {
-    StateReader reader(state, *running->set.pack->symbols);
-    if (auto status = lane.value()->load(reader, running->report); !status.ok()) {
+    StateReader reader(state, *running.set.pack->symbols);
+    if (auto status = prepared.lane->load(reader, running.report); !status.ok()) {
       return status.error();
     }
   }
-  running->runner = std::make_unique<LaneRunner>(parts.journal, std::move(lane).value());
-  return running;
+  running.runner = std::make_shared<LaneRunner>(parts.journal, std::move(prepared.lane));
+  return std::move(prepared.running);
+}
+
+Result<std::shared_ptr<RunningSet>> make_running(const RunningParts& parts, LoadedSet set,
+                                                 LaneOutput::Mode mode, std::string_view state,
+                                                 uint64_t position) {
+  auto prepared = prepare(parts, std::move(set), mode, nullptr);
+  if (!prepared.ok()) return prepared.error();
+  return with_state(parts, std::move(prepared).value(), state, position);
 }
 
 bool meet_ahead(LaneRunner& old, LaneRunner& next) {

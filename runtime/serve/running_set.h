@@ -15,7 +15,9 @@ struct RunningSet {
   LoadedSet set;
   LoadReport report;  // of the state that it began with
   std::unique_ptr<LaneOutput> output;
-  std::unique_ptr<LaneRunner> runner;  // ends before the others
+  /// Ends before the others. A set that takes the place of another in place has the same one: then
+  /// it runs the lane of the newer set.
+  std::shared_ptr<LaneRunner> runner;
 
   RunningSet() = default;
   ~RunningSet() { runner.reset(); }
@@ -30,7 +32,18 @@ struct RunningParts {
   const std::atomic<uint64_t>& replay_end;
 };
 
-/// Not started. `state` empty: from `position` on, else from where the state was taken.
+/// A set with a lane that has no state and no thread yet.
+struct PreparedSet {
+  std::shared_ptr<RunningSet> running;  // without a runner
+  std::unique_ptr<Lane> lane;
+};
+/// `before`: whose state the lane may take over.
+Result<PreparedSet> prepare(const RunningParts& parts, LoadedSet set, LaneOutput::Mode mode,
+                            const engine::Engine* before);
+/// Gives it a runner, not started. `state` empty: from `position` on, else from where the state was
+/// taken.
+Result<std::shared_ptr<RunningSet>> with_state(const RunningParts& parts, PreparedSet prepared,
+                                               std::string_view state, uint64_t position);
 Result<std::shared_ptr<RunningSet>> make_running(const RunningParts& parts, LoadedSet set,
                                                  LaneOutput::Mode mode, std::string_view state,
                                                  uint64_t position);

@@ -58,14 +58,13 @@ Result<SetLoader::Named> SetLoader::named() const {
   return named;
 }
 
-std::variant<LoadedSet, LoadFailure> SetLoader::compile(const std::vector<std::string>& packs,
-                                                        const std::vector<std::string>& profiles) {
-  for (const auto* paths : {&packs, &profiles}) {
+std::variant<LoadedSet, LoadFailure> SetLoader::compile(const PackRequest& request) {
+  for (const auto* paths : {&request.paths, &request.profiles}) {
     if (auto status = only_files(*paths); !status.ok()) {
       return LoadFailure{{}, status.error().message};
     }
   }
-  auto compiled = source_(packs, profiles);
+  auto compiled = source_(request);
   if (!compiled.ok()) return LoadFailure{{}, compiled.error().message};
   CompiledSet& all = compiled.value();
   if (!all.pack) return LoadFailure{std::move(all.diagnostics), "the packs have errors"};
@@ -75,6 +74,7 @@ std::variant<LoadedSet, LoadFailure> SetLoader::compile(const std::vector<std::s
   set.diagnostics = std::move(all.diagnostics);
   set.compile_ms = all.compile_ms;
   set.code_bytes = all.code_bytes;
+  set.rest = std::move(all.rest);
   if (auto status = complete(set); !status.ok()) return LoadFailure{{}, status.error().message};
   return set;
 }
@@ -104,7 +104,8 @@ reflex::Status SetLoader::complete(LoadedSet& set) const {
     set.lane.engine.known = std::move(known);
     set.identity += "|" + mark_of(history);
   }
-  for (const auto& path : set.lane.inventories) set.identity += "|" + mark_of(path);
+  for (const auto& path : set.lane.inventories) set.inventory += "|" + mark_of(path);
+  set.identity += set.inventory;
   for (const auto& source : config_->sources) {
     const auto zone = parse_rfc3339("1970-01-02T00:00:00" + source.text("tz"));
     if (!zone)
@@ -115,10 +116,10 @@ reflex::Status SetLoader::complete(LoadedSet& set) const {
   return ok_status();
 }
 
-std::variant<LoadedSet, LoadFailure> SetLoader::load() {
+std::variant<LoadedSet, LoadFailure> SetLoader::load(std::shared_ptr<SymbolTable> symbols) {
   auto names = named();
   if (!names.ok()) return LoadFailure{{}, names.error().message};
-  auto loaded = compile(names.value().packs, names.value().profiles);
+  auto loaded = compile({names.value().packs, names.value().profiles, symbols});
   auto* set = std::get_if<LoadedSet>(&loaded);
   if (set == nullptr) return loaded;
   const std::string& wanted = names.value().sha256;
@@ -130,21 +131,21 @@ std::variant<LoadedSet, LoadFailure> SetLoader::load() {
   configured_ = set->identity;
   const auto replaced = read_file(folder("promoted.of"));
   if (replaced.ok() && replaced.value() == configured_) {
-    auto promoted = compile({folder("promoted")}, {folder("promoted")});
+    auto promoted = compile({{folder("promoted")}, {folder("promoted")}, symbols});
     if (std::holds_alternative<LoadedSet>(promoted)) return promoted;
   }
   return loaded;
 }
 
 std::variant<LoadedSet, LoadFailure> SetLoader::load_paths(const std::vector<std::string>& paths) {
-  return compile(paths, config_->main.texts("packs.profiles"));
+  return compile({paths, config_->main.texts("packs.profiles"), nullptr});
 }
 
 std::variant<LoadedSet, LoadFailure> SetLoader::load_copy() {
   std::error_code none;
   if (!fs::exists(folder("active"), none))
     return LoadFailure{{}, "there is no copy of an older set"};
-  return compile({folder("active")}, {folder("active")});
+  return compile({{folder("active")}, {folder("active")}, nullptr});
 }
 
 /// Written beside and renamed: a crash leaves the old copy, the new one, or none, but no mixture.

@@ -22,10 +22,12 @@ struct LoadedSet {
   std::shared_ptr<const abi::CompiledPack> pack;
   LaneOptions lane;
   std::string identity;  // of the packs and the files beside them
+  std::string inventory;  // of the inventories alone
   std::vector<SourceText> files;
   std::vector<std::string> diagnostics;
   double compile_ms = 0;
   uint64_t code_bytes = 0;  // of machine code
+  std::shared_ptr<void> rest;  // CompiledSet::rest
 };
 
 /// Why there is no set.
@@ -42,8 +44,8 @@ class SetLoader {
   /// From the next load() on.
   void use(std::shared_ptr<const Config> config) { config_ = std::move(config); }
 
-  /// The set that should be live.
-  std::variant<LoadedSet, LoadFailure> load();
+  /// The set that should be live. `symbols`: of the one that is, or null.
+  std::variant<LoadedSet, LoadFailure> load(std::shared_ptr<SymbolTable> symbols = nullptr);
   /// Other packs with the configured model, history and inventories.
   std::variant<LoadedSet, LoadFailure> load_paths(const std::vector<std::string>& paths);
   /// The copy of the last good one.
@@ -60,8 +62,7 @@ class SetLoader {
     std::string sha256;  // "": any
   };
   Result<Named> named() const;
-  std::variant<LoadedSet, LoadFailure> compile(const std::vector<std::string>& packs,
-                                               const std::vector<std::string>& profiles);
+  std::variant<LoadedSet, LoadFailure> compile(const PackRequest& request);
   reflex::Status complete(LoadedSet& set) const;
   reflex::Status write_copy(const LoadedSet& set, const std::string& folder) const;
   [[nodiscard]] std::string folder(const char* name) const;

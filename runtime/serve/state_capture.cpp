@@ -86,6 +86,8 @@ Result<CapturedState> capture_state(LaneRunner& runner) {
         state.packs = lane.pack()->packs;
         state.position = lane.position();
         if (kMayFork && lane.engine().counters().keys > kKeysInPlaceMax) {
+          // Another thread may be compiling with the same names.
+          const auto still = lane.pack()->symbols->still();
           child = ::fork();
           if (child == 0) write_and_leave(lane, fd);
         }

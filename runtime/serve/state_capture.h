@@ -3,7 +3,7 @@
 // How: between two steps the lane's thread forks; the child writes the state from its copy of the
 // memory (copy on write) into memory that both share, the parent goes on at once. A small state is
 // written in place: that is quicker than a fork. The child runs only Lane::save() and leaves with
-// _exit: no thread of ours holds the lane's locks (its SymbolTable is only used by its thread).
+// _exit: no thread of ours holds the lane's locks (SymbolTable::still() sees to that of the names).
 // Sanitized builds never fork.
 #pragma once
 

@@ -56,6 +56,8 @@ class IdDedup {
 class KindDedup {
  public:
   explicit KindDedup(std::shared_ptr<const abi::CompiledPack> pack);
+  /// Another set whose ids mean the same.
+  void use(std::shared_ptr<const abi::CompiledPack> pack) { pack_ = std::move(pack); }
   [[nodiscard]] bool applies(uint16_t kind) const { return windows_[kind] > 0; }
   [[nodiscard]] int64_t longest_ns() const { return longest_ns_; }
   struct Found {

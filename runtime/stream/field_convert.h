@@ -49,6 +49,8 @@ enum class Converted : uint8_t { kOk, kMissing, kBad };
 class FieldConverter {
  public:
   explicit FieldConverter(std::shared_ptr<const abi::CompiledPack> pack);
+  /// Another set whose ids mean the same and that reads the same fields.
+  void use(std::shared_ptr<const abi::CompiledPack> pack) { pack_ = std::move(pack); }
   [[nodiscard]] const std::vector<KindPlan>& kinds() const { return kinds_; }
   LocalSymbols& symbols() { return symbols_; }
   [[nodiscard]] const LocalSymbols& symbols() const { return symbols_; }

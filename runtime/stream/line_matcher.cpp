@@ -98,7 +98,8 @@ LineMatcher::LineMatcher(const abi::CompiledPack& pack)
   std::vector<std::string> filter_atoms;
   for (const abi::DecoderPlan& decoder : pack.decoders) {
     if (decoder.input != "text" && !decoder.input.empty()) continue;
-    for (const abi::DecoderLine& plan : decoder.lines) {
+    for (const abi::DecoderLine& given : decoder.lines) {
+      const abi::DecoderLine& plan = plans_.emplace_back(given);
       Line line{&plan, std::make_unique<re2::RE2>(plan.pattern, options), decoder.kernel_only, -1};
       RFX_CHECK(line.pattern->ok());  // the compiler has checked it
       const int id = static_cast<int>(lines_.size());

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <bitset>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ class LineMatcher {
     int guard = -1;            // fold patterns: atom that must stand in one of the lines; -1: none known
   };
 
+  /// Keeps a copy of the plans: it serves every set with the same decoders.
   explicit LineMatcher(const abi::CompiledPack& pack);
   /// In precedence order: decoders in order, lines in declaration order.
   [[nodiscard]] const std::vector<Line>& lines() const { return lines_; }
@@ -44,6 +46,7 @@ class LineMatcher {
   /// The filter over literals of at least so many bytes, its atoms, and `always_`.
   void make_filter(size_t atom_bytes, std::vector<std::string>& atoms);
   void add_atom(size_t atom);
+  std::deque<abi::DecoderLine> plans_;
   std::vector<Line> lines_;
   std::vector<int> folds_;
   unsigned fold_max_ = 1;

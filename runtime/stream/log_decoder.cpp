@@ -103,6 +103,11 @@ class LogDecoder::Impl {
     writer.end();
   }
 
+  void use(std::shared_ptr<const abi::CompiledPack> pack, RejectSink sink) {
+    builder_.use(std::move(pack));
+    sampler_.set_sink(std::move(sink));
+  }
+
   Status load(StateReader& reader) {
     if (!reader.enter("log")) return Error{"the state of a log is damaged"};
     const int64_t year = reader.i64();
@@ -410,5 +415,9 @@ void LogDecoder::save(StateWriter& writer) const { impl_->save(writer); }
 Status LogDecoder::load(StateReader& reader) { return impl_->load(reader); }
 const IngestCounters& LogDecoder::counters() const { return impl_->counters(); }
 const std::vector<std::string>& LogDecoder::notices() const { return impl_->notices(); }
+
+void LogDecoder::use(std::shared_ptr<const abi::CompiledPack> pack, RejectSink sink) {
+  impl_->use(std::move(pack), std::move(sink));
+}
 
 }  // namespace reflex::stream

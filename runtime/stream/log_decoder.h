@@ -56,6 +56,8 @@ class LogDecoder {
   /// the first line.
   void save(StateWriter& writer) const;
   Status load(StateReader& reader);
+  /// Goes on for another set whose ids mean the same (abi/same_ids.h): nothing else changes.
+  void use(std::shared_ptr<const abi::CompiledPack> pack, RejectSink sink);
   /// What was assumed or left out, each said once ("year 2026 assumed for stamps without one").
   [[nodiscard]] const std::vector<std::string>& notices() const;
 

@@ -19,6 +19,11 @@ class LogRecordBuilder {
  public:
   LogRecordBuilder(std::shared_ptr<const abi::CompiledPack> pack, SymbolId node,
                    const LogOptions& options);
+  /// Another set whose ids mean the same and that reads the same fields.
+  void use(std::shared_ptr<const abi::CompiledPack> pack) {
+    converter_.use(pack);
+    pack_ = std::move(pack);
+  }
   /// Null when a key that is not optional has no value; `missing_key` then names it. `groups[i]` is
   /// RE2 group i; an unset one has no data.
   abi::Record* build(const abi::DecoderLine& line, std::span<const std::string_view> groups,

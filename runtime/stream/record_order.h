@@ -18,6 +18,8 @@ class RecordOrder {
  public:
   explicit RecordOrder(std::shared_ptr<const abi::CompiledPack> pack);
   void set_log(SymbolId source);
+  /// Another set whose ids mean the same.
+  void use(std::shared_ptr<const abi::CompiledPack> pack) { pack_ = std::move(pack); }
   /// Which sources are logs.
   void save(StateWriter& writer) const;
   void load(StateReader& reader);

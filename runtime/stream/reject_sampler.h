@@ -11,6 +11,8 @@ class RejectSampler {
  public:
   RejectSampler(IngestCounters& counters, RejectSink sink)
       : counters_(&counters), sink_(std::move(sink)) {}
+  [[nodiscard]] const RejectSink& sink() const { return sink_; }
+  void set_sink(RejectSink sink) { sink_ = std::move(sink); }
   void reject(Reject reason, SymbolId source, uint64_t line, std::string_view text,
               std::string detail = {});
 

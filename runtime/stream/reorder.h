@@ -92,6 +92,9 @@ class Reorder {
   void save(StateWriter& writer) const;
   /// Adds to `notes` what the new set has no use for. After an Error this object is to be dropped.
   Status load(StateReader& reader, std::vector<std::string>& notes);
+  /// As load() of what `old` would save now, of a set whose ids mean the same (abi/same_ids.h), with
+  /// equal options: nothing is copied. Its counters come along. `old` is only to be destroyed.
+  void take_over(Reorder& old);
   [[nodiscard]] const IngestCounters& counters() const;
 
  private:

@@ -31,6 +31,10 @@ class Reorder::Impl {
   [[nodiscard]] std::vector<SourceState> sources() const;
   void save(StateWriter& writer) const;
   Status load(StateReader& reader, std::vector<std::string>& notes);
+  /// Another set whose ids mean the same.
+  void use(std::shared_ptr<const abi::CompiledPack> pack, RejectSink sink);
+  [[nodiscard]] const std::shared_ptr<const abi::CompiledPack>& pack() const { return pack_; }
+  [[nodiscard]] const RejectSink& sink() const { return rejects_.sink(); }
 
  private:
   void save_pending(StateWriter& writer, abi::RecordWriter& records) const;

@@ -133,4 +133,16 @@ void Reorder::Impl::load_rest(StateReader& reader) {
   set_now_limit();
 }
 
+void Reorder::Impl::use(std::shared_ptr<const abi::CompiledPack> pack, RejectSink sink) {
+  order_.use(pack);
+  kind_dedup_.use(pack);
+  pack_ = std::move(pack);
+  rejects_.set_sink(std::move(sink));
+}
+
+void Reorder::take_over(Reorder& old) {
+  old.impl_->use(impl_->pack(), impl_->sink());
+  impl_.swap(old.impl_);
+}
+
 }  // namespace reflex::stream

@@ -41,6 +41,9 @@ class Topology {
   /// what became of the old classes.
   void load(StateReader& reader, abi::LoadNames& names);
 
+  /// The same of a set whose ids mean the same (abi/same_ids.h): `old` is empty then.
+  void take_over(Topology& old);
+
   [[nodiscard]] SymbolId label(SymbolId node, SymbolId key, int64_t ts_ns) const;  // or kNoSymbol
   [[nodiscard]] abi::ClassId hw_class(SymbolId node, int64_t ts_ns) const;
   [[nodiscard]] SymbolId job_of(SymbolId node, int64_t ts_ns) const;  // or kNoSymbol

@@ -149,4 +149,11 @@ void Topology::load(StateReader& reader, abi::LoadNames& names) {
   names.rename_classes(became);
 }
 
+void Topology::take_over(Topology& old) {
+  state_->nodes = std::move(old.state_->nodes);
+  state_->jobs = std::move(old.state_->jobs);
+  state_->ambiguous = std::move(old.state_->ambiguous);
+  state_->ever_at = std::move(old.state_->ever_at);
+}
+
 }  // namespace reflex::topology

@@ -17,8 +17,12 @@
 
 namespace reflex::test {
 
-inline std::shared_ptr<const abi::CompiledPack> compile(const std::string& text) {
-  auto compiled = compiler::compile_text({{"stage/pack.rfx", text}}, {});
+/// `symbols`: of the set that it takes the place of, when ids must mean the same.
+inline std::shared_ptr<const abi::CompiledPack> compile(
+    const std::string& text, const std::shared_ptr<SymbolTable>& symbols = nullptr) {
+  compiler::Options options;
+  options.symbols = symbols;
+  auto compiled = compiler::compile_text({{"stage/pack.rfx", text}}, options);
   EXPECT_TRUE(compiled.ok());
   auto& c = *compiled.value();
   EXPECT_FALSE(c.sink.has_errors()) << diag::render_text(c.sink.sorted(), c.sources, {});
@@ -27,13 +31,16 @@ inline std::shared_ptr<const abi::CompiledPack> compile(const std::string& text)
 
 class Stage {
  public:
-  explicit Stage(std::shared_ptr<const abi::CompiledPack> pack, unsigned threads = 1)
+  /// `before`: whose place it is to take (take_over).
+  explicit Stage(std::shared_ptr<const abi::CompiledPack> pack, unsigned threads = 1,
+                 const Stage* before = nullptr)
       : pack_(std::move(pack)), decoder_(pack_) {
     engine::EngineSinks sinks;
     sinks.verdict = [this](abi::Verdict&& v) { verdicts.push_back(std::move(v)); };
     sinks.firing = [this](const abi::Firing& f) { firings.push_back(f); };
     engine::EngineOptions options;
     options.threads = threads;
+    if (before != nullptr) options.before = before->engine_.get();
     auto created = engine::Engine::create(pack_, options, sinks);
     EXPECT_TRUE(created.ok());
     engine_ = std::move(created).value();
@@ -67,6 +74,15 @@ class Stage {
     if (!report.ok()) return report.error();
     auto status = reorder_->load(reader, report.value().notes);
     if (!status.ok()) return status.error();
+    return report;
+  }
+
+  /// "" when it can take the place of `old`; else why not.
+  std::string cannot_take_over(const Stage& old) { return engine_->cannot_take_over(*old.engine_); }
+  LoadReport take_over(Stage& old) {
+    LoadReport report;
+    engine_->take_over(*old.engine_, report);
+    reorder_->take_over(*old.reorder_);
     return report;
   }
 

@@ -32,14 +32,19 @@ def thousand_rules(changed):
 
 def bench_reload(binary, source, folder, reloads=20, nodes=1000, events_per_second=5000):
     """State first (each node 20 events: 20,000 pairs of node and rule), then a steady stream, and a
-    changed rule again and again. REFLEX_BENCH_RELOAD_NODES: more state; restoring is linear in it."""
+    changed rule again and again. REFLEX_BENCH_RELOAD_NODES: more state; REFLEX_BENCH_RELOAD_MORE=1: each
+    second reload has a rule more, so that no state is taken over in place."""
     nodes = int(os.environ.get("REFLEX_BENCH_RELOAD_NODES", nodes))
     os.makedirs(folder, exist_ok=True)
     pack = os.path.join(folder, "many.rfx")
 
+    more = os.environ.get("REFLEX_BENCH_RELOAD_MORE") == "1"
+
     def write(changed):
         with open(pack, "w") as file:
             file.write(thousand_rules(changed))
+            if more and changed % 2 == 1:
+                file.write("signal more on node { when count(m.sample where it.code == 1, 5m) >= 9 }\n")
 
     write(0)
     daemon = Daemon(binary, folder, [pack], backend="jit")
@@ -76,7 +81,7 @@ def bench_reload(binary, source, folder, reloads=20, nodes=1000, events_per_seco
     time.sleep(4)
     of_stream = (cpu_seconds(daemon.process.pid) - used) / (time.time() - began)
     used, first = cpu_seconds(daemon.process.pid), time.time()
-    rows = []
+    rows, paths = [], {}
     for i in range(1, reloads + 1):
         write(i)
         began = time.time()
@@ -87,6 +92,7 @@ def bench_reload(binary, source, folder, reloads=20, nodes=1000, events_per_seco
             print(f"reload: failed: {status} {answer}")
             break
         rows.append((took, answer["compile_ms"], answer["restore_ms"], answer["pause_us"] / 1000))
+        paths[answer["path"]] = paths.get(answer["path"], 0) + 1
         time.sleep(0.2)
     cpu = cpu_seconds(daemon.process.pid) - used - of_stream * (time.time() - first)
     stop.set()
@@ -98,8 +104,8 @@ def bench_reload(binary, source, folder, reloads=20, nodes=1000, events_per_seco
 
         print(f"reload: 1 rule of 1,000 changed, {len(rows)} times, under {events_per_second:,} events/s, "
               f"{answer.get('state_bytes', 0) / 1e6:.1f} MB of state of {nodes:,} nodes (load "
-              f"{os.getloadavg()[0]:.1f}): in all {p50_max(0)}; compile {p50_max(1)}; restore "
-              f"{p50_max(2)}; longest stop of the stream {p50_max(3)}; CPU of one (old set freed, state "
+              f"{os.getloadavg()[0]:.1f}): in all {p50_max(0)}; compile {p50_max(1)}; "
+              f"{', '.join(f'{path} {n}' for path, n in sorted(paths.items()))}: {p50_max(2)}; longest stop of the stream {p50_max(3)}; CPU of one (old set freed, state "
               f"saved) {1000 * cpu / len(rows):.0f} ms")
     daemon.stop()
 

@@ -61,6 +61,8 @@ Json reload_json(const ReloadAnswer& answer, int& status) {
   out["compile_ms"] = answer.compile_ms;
   out["restore_ms"] = answer.restore_ms;
   out["pause_us"] = answer.pause_us;
+  out["path"] = answer.path;
+  out["path_reason"] = answer.path_reason;
   out["state_bytes"] = answer.state_bytes;
   out["config"] = {{"applied", answer.config_applied},
                    {"needs_restart", answer.config_needs_restart}};

@@ -261,10 +261,19 @@ TEST(Daemon, ReloadsUnderLoadLoseAndDoubleNoEvent) {
   });
   int swapped = 0;
   for (int i = 0; !done || i < 5; ++i) {
-    world.write_pack(test_pack(3) + fmt::format("# text {}\n", i));
+    // Each third one has one signal more, or it is gone again: then the state goes by bytes.
+    const std::string more =
+        i % 3 == 2 ? "signal more on node { e: gpu.xid where e.code == 5 }\n" : "";
+    world.write_pack(test_pack(3, more) + fmt::format("# text {}\n", i));
     const auto answer = world.daemon().reload();
     EXPECT_EQ(answer.outcome, Outcome::kSwapped) << answer.error;
-    for (const auto& row : answer.plan) EXPECT_EQ(row.fate, "kept") << row.name;
+    EXPECT_EQ(answer.path, i % 3 == 1 || i == 0 ? "in place" : "restored") << i;
+    EXPECT_EQ(answer.path_reason, answer.path == "restored" ? "the list of signals changed" : "");
+    for (const auto& row : answer.plan) {
+      const bool comes_and_goes = row.name == "world.more";
+      EXPECT_TRUE(row.fate == "kept" || comes_and_goes) << row.name;
+    }
+    EXPECT_EQ(world.daemon().status().live.set_sha256, answer.set_sha256);
     ++swapped;
   }
   giving.join();
@@ -274,8 +283,36 @@ TEST(Daemon, ReloadsUnderLoadLoseAndDoubleNoEvent) {
   EXPECT_EQ(world.verdicts().size(), want.size());
   EXPECT_EQ(world.verdicts(), want);
   const auto status = world.daemon().status();
+  EXPECT_GE(status.reloads_in_place, 2u);
+  EXPECT_EQ(status.reloads_in_place + status.reloads_restored, static_cast<uint64_t>(swapped));
   EXPECT_EQ(status.live.firings_by_signal, want_firings);
   EXPECT_EQ(status.live.events_by_kind, want_events);
+}
+
+// Killed at any point after reloads in place: snapshots and journal give what there was.
+TEST(Daemon, KilledAfterReloadsInPlaceItGoesOnWithTheNewSet) {
+  const auto bodies = bodies_of(24);
+  const auto want = straight(bodies);
+  DaemonWorld world;
+  world.start();
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    world.give(bodies[i]);
+    if (i % 5 == 4) {
+      world.write_pack(test_pack(3) + fmt::format("# text {}\n", i));
+      const auto answer = world.daemon().reload();
+      EXPECT_EQ(answer.path, "in place") << answer.path_reason;
+    }
+    if (i % 10 == 7) {
+      ASSERT_TRUE(world.daemon().snapshot().ok());
+    }
+    if (i % 7 == 6) {
+      world.kill();
+      world.start();
+      EXPECT_EQ(world.daemon().status().live.packs.size(), 1u);
+    }
+  }
+  world.settle();
+  EXPECT_EQ(world.verdicts(), want);
 }
 
 TEST(Daemon, AShadowSaysWhatItWouldAndIsPromotedWarm) {

@@ -32,9 +32,11 @@ incident hang on job {{ opens on incident.open  settle 5s }}
 
 namespace {
 
-Result<CompiledSet> compile_for_test(const std::vector<std::string>& paths, bool jit,
+Result<CompiledSet> compile_for_test(const PackRequest& request, bool jit,
                                      const std::shared_ptr<compiler::CompileCache>& cache) {
+  const auto& paths = request.paths;
   compiler::Options options;
+  options.symbols = request.symbols;
   options.backend = jit ? compiler::Backend::kJit : compiler::Backend::kInterp;
   options.compile_threads = 1;
   options.cache = cache;
@@ -84,8 +86,8 @@ DaemonOptions DaemonWorld::options() const {
   DaemonOptions options;
   options.config = std::move(config).value();
   const auto cache = std::make_shared<compiler::CompileCache>();
-  options.compile = [jit = jit, cache](const auto& paths, const auto&) {
-    return compile_for_test(paths, jit, cache);
+  options.compile = [jit = jit, cache](const PackRequest& packs) {
+    return compile_for_test(packs, jit, cache);
   };
   options.disk = disk;
   return options;
