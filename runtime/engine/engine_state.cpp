@@ -1,4 +1,5 @@
-// Engine::save and Engine::load: the parts in one order, under the names of the set.
+// Engine::save and Engine::load: the parts in one order, under the names of the set. And take_over(),
+// which moves the same parts.
 //
 // Topology first: what is bound to nodes asks it for their classes. Signals next: which of them
 // begin anew decides what of rates and evidence comes along.
@@ -102,7 +103,9 @@ std::string Engine::cannot_take_over(const Engine& old) {
   std::string differs = abi::ids_differ(*old.pack_, *pack_);
   if (!differs.empty()) return differs + " changed";
   eval::SignalEngine& signals = signals_->local();
-  if (!signals.can_take_over(old.signals_->local())) return "the memory of states lies otherwise";
+  if (!signals.can_take_over(old.signals_->local())) {
+    return "the memory of states has too many holes";  // or other threads: a set that outgrew one
+  }
   change_ = {pack_->set_sha256 == old.pack_->set_sha256,
              std::vector<uint8_t>(pack_->signals.size(), 0),
              std::vector<uint8_t>(pack_->adaptives.size(), 0),
