@@ -131,7 +131,7 @@ class BenignRates {
       uint32_t waiting = 0;  // entries
       uint32_t newest = 0;   // of them, number + 1
     };
-    std::vector<abi::SignalId> signals;  // of `own`: looked through for every firing
+    std::vector<abi::SignalId> signals;  // of `own`, in its order: looked through for every firing
     std::vector<Own> own;
     [[nodiscard]] size_t find(abi::SignalId signal) const {
       return static_cast<size_t>(std::find(signals.begin(), signals.end(), signal) -

@@ -323,6 +323,7 @@ void BenignRates::forget_signals(const std::vector<uint8_t>& signals) {
   for (const auto& node : nodes_) {
     if (!node) continue;
     std::erase_if(node->own, [&](const Node::Own& own) { return signals[own.signal] != 0; });
+    std::erase_if(node->signals, [&](abi::SignalId signal) { return signals[signal] != 0; });
   }
   for (Epoch& epoch : waiting_) {
     for (Waiting& w : epoch.all) {

@@ -288,12 +288,16 @@ class Ranker {
       r_.node_p[c.row] += each;
       for (uint32_t row : c.alike) r_.node_p[row] += each;
     }
+    std::vector<double> best_odds(r_.node_best.size(), 0);  // of node_best: nearly all are less
     for (uint32_t i = 0; i < r_.candidates.size(); ++i) {
       const Candidate& c = r_.candidates[i];
       if (!names_node(c)) continue;
       const auto better = [&](uint32_t row) {
         uint32_t& best = r_.node_best[row];
-        if (best == kNoNode || before(c, r_.candidates[best])) best = i;
+        if (best != kNoNode && c.log_odds < best_odds[row]) return;
+        if (best != kNoNode && !before(c, r_.candidates[best])) return;
+        best = i;
+        best_odds[row] = c.log_odds;
       };
       better(c.row);
       for (uint32_t row : c.alike) better(row);
