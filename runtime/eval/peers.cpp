@@ -13,7 +13,7 @@ namespace {
 constexpr double kWithout = -0.5;
 
 int64_t bucket_of(int64_t ts, int64_t width) {
-  return ts >= 0 ? ts / width : -((-ts + width - 1) / width);
+  return ts >= 0 ? ts / width : (ts + 1) / width - 1;
 }
 
 /// A sorted vector seen without one element.

@@ -2,7 +2,10 @@
 #include "runtime/base/symbols.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -66,6 +69,31 @@ TEST(Symbols, Threads_agree_on_ids) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const auto& mine : ids) EXPECT_EQ(mine, ids[0]);
+}
+
+// A snapshot's child reads names while a reload compiles with the same table.
+TEST(Symbols, AChildReadsNamesThoughAnotherThreadInterned) {
+  SymbolTable table;
+  const SymbolId known = table.intern("known");
+  std::atomic<bool> done = false;
+  std::thread other([&] {
+    for (int i = 0; !done; ++i) table.intern("n" + std::to_string(i));
+  });
+  int failed = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto still = table.still();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);  // a lock that nobody opens
+      ::_exit(table.find("known") == known && table.name(known) == "known" ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    failed += WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
+  }
+  done = true;
+  other.join();
+  EXPECT_EQ(failed, 0);
 }
 
 }  // namespace
