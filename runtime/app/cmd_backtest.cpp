@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "runtime/app/commands.h"
+#include "runtime/app/heap_pages.h"
 #include "runtime/app/replay.h"
 #include "runtime/backtest/ablation.h"
 #include "runtime/backtest/baselines.h"
@@ -292,7 +293,11 @@ Command add_backtest(CLI::App& app, const CommonFlags& common) {
   sub->add_option("-o,--json", flags->json, "write the report as JSON");
   sub->add_option("--markdown", flags->markdown, "write the report as Markdown");
   sub->add_option("--html", flags->html, "write the report as one HTML page");
-  return [sub, flags, &common] { return sub->parsed() ? Backtest(*flags, common).run() : -1; };
+  return [sub, flags, &common] {
+    if (!sub->parsed()) return -1;
+    put_heap_in_huge_pages();
+    return Backtest(*flags, common).run();
+  };
 }
 
 }  // namespace reflex::app

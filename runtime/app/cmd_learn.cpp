@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/app/commands.h"
+#include "runtime/app/heap_pages.h"
 #include "runtime/app/replay.h"
 #include "runtime/attribution/attribution.h"
 #include "runtime/learn/fit.h"
@@ -294,7 +295,11 @@ Command add_learn(CLI::App& app, const CommonFlags& common) {
       ->check(CLI::Range(0.05, 1.0));
   sub->add_option("-o,--output", flags->output, "the model file to write")->required();
   sub->add_flag("--force", flags->force, "write the model even when it is not better");
-  return [sub, flags, &common] { return sub->parsed() ? Learner(*flags, common).run() : -1; };
+  return [sub, flags, &common] {
+    if (!sub->parsed()) return -1;
+    put_heap_in_huge_pages();
+    return Learner(*flags, common).run();
+  };
 }
 
 }  // namespace reflex::app

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "runtime/app/commands.h"
+#include "runtime/app/heap_pages.h"
 #include "runtime/app/input_options.h"
 #include "runtime/app/load_packs.h"
 #include "runtime/explain/explain.h"
@@ -416,7 +417,11 @@ Command add_run(CLI::App& app, const CommonFlags& common) {
   sub->add_option("--restore-every", flags->restore_every,
                   "for tests: after every N pieces of input go on from a saved state, in a new engine");
   sub->add_flag("--no-progress", flags->no_progress, "no progress line on stderr");
-  return [sub, flags, &common] { return sub->parsed() ? Runner(*flags, common).run() : -1; };
+  return [sub, flags, &common] {
+    if (!sub->parsed()) return -1;
+    put_heap_in_huge_pages();
+    return Runner(*flags, common).run();
+  };
 }
 
 }  // namespace reflex::app
