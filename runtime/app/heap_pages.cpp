@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -17,11 +18,13 @@ void put_heap_in_huge_pages() {
   // blocks beyond 128 KiB would each be mapped and unmapped; 32 MiB is the most it takes.
   constexpr int kMappedFromBytes = 32 << 20;
   constexpr uintptr_t kPage = uintptr_t{2} << 20;
+  rlimit space{};
+  if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur != RLIM_INFINITY) return;
   const auto before = reinterpret_cast<uintptr_t>(sbrk(0));
   mallopt(M_TOP_PAD, kHeapBytes);
   mallopt(M_TRIM_THRESHOLD, kHeapBytes);
   mallopt(M_MMAP_THRESHOLD, kMappedFromBytes);
-  // More than is left: the heap grows now, by the pad as well. Written to, or the compiler leaves it out.
+  // More than is left: the heap grows now, by the pad as well. Written to, or it is left out.
   void* grown = malloc(1 << 20);
   if (grown == nullptr) return;
   *static_cast<volatile char*>(grown) = 0;
