@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -141,16 +143,24 @@ std::string plain(const Json& json) { return json.dump(2) + "\n"; }
 }  // namespace
 
 Command add_client(CLI::App& app, const CommonFlags& common) {
-  auto flags = std::make_shared<ClientFlags>();
   auto* reload = app.add_subcommand("reload", "make a running daemon take its packs anew");
   auto* status = app.add_subcommand("status", "what a running daemon is doing");
   auto* snapshot = app.add_subcommand("snapshot", "make a running daemon save its state");
   auto* shadow = app.add_subcommand("shadow", "run a candidate set beside the live one");
   auto* promote = app.add_subcommand("promote", "make the shadow set the live one");
-  for (auto* sub : {reload, status, snapshot, shadow, promote}) add_client_options(*sub, *flags);
-  shadow->add_option("packs", flags->paths, "packs of the candidate; none: show what it says");
-  shadow->add_flag("--drop", flags->drop, "end the shadow set");
+  // Each its own: the environment of one that was not called would write over the flags of the other.
+  auto of_each = std::make_shared<std::map<CLI::App*, ClientFlags>>();
+  for (auto* sub : {reload, status, snapshot, shadow, promote}) {
+    add_client_options(*sub, (*of_each)[sub]);
+  }
+  shadow->add_option("packs", (*of_each)[shadow].paths,
+                     "packs of the candidate; none: show what it says");
+  shadow->add_flag("--drop", (*of_each)[shadow].drop, "end the shadow set");
   return [=, &common] {
+    const auto called = std::find_if(of_each->begin(), of_each->end(),
+                                     [](const auto& each) { return each.first->parsed(); });
+    if (called == of_each->end()) return -1;
+    const ClientFlags* flags = &called->second;
     Client client(*flags, common);
     if (reload->parsed()) return client.ask("POST", "/-/reload", "", reload_text);
     if (status->parsed()) return client.ask("GET", "/api/v1/status", "", plain);
@@ -159,7 +169,6 @@ Command add_client(CLI::App& app, const CommonFlags& common) {
       return client.ask("POST", "/api/v1/snapshot", "",
                         [](const Json&) { return std::string("the state is saved\n"); });
     }
-    if (!shadow->parsed()) return -1;
     if (flags->drop) {
       return client.ask("DELETE", "/api/v1/shadow", "",
                         [](const Json&) { return std::string("the shadow set has ended\n"); });

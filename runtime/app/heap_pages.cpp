@@ -13,10 +13,11 @@ namespace reflex::app {
 
 void put_heap_in_huge_pages() {
   // Why: six months of a cluster of 2,000 nodes need 150 MB; what comes beyond it has small pages.
-  constexpr int kHeapBytes = 512 << 20;
+  constexpr int kHeapBytes = 192 << 20;
   // Source: glibc mallopt(3): asking for one of these ends the adjustment of the others, so that
-  // blocks beyond 128 KiB would each be mapped and unmapped; 32 MiB is the most it takes.
-  constexpr int kMappedFromBytes = 32 << 20;
+  // blocks from 128 KiB on would each be mapped and unmapped. Why 2 MiB: lists that long grow by
+  // remapping, and what they were leaves no hole.
+  constexpr int kMappedFromBytes = 2 << 20;
   constexpr uintptr_t kPage = uintptr_t{2} << 20;
   rlimit space{};
   if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur != RLIM_INFINITY) return;

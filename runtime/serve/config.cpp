@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
@@ -352,7 +353,30 @@ void check_paths(const ConfigTable& table, std::vector<std::string>& problems) {
   }
 }
 
+void check_names(const std::vector<ConfigTable>& tables, const char* list,
+                 std::string (*name_of)(const ConfigTable&), std::vector<std::string>& problems) {
+  std::set<std::string> seen;
+  for (const ConfigTable& table : tables) {
+    const std::string name = name_of(table);
+    if (seen.insert(name).second) continue;
+    problems.push_back(fmt::format("{}: two of [[{}]] go by the name '{}', under which its cursor is "
+                                   "kept: give each a name of its own",
+                                   table.all().find("type")->second.origin, list, name));
+  }
+}
+
 }  // namespace
+
+std::string source_name(const ConfigTable& source) {
+  for (const char* key : {"name", "path", "subject"}) {
+    if (!source.text(key).empty()) return source.text(key);
+  }
+  return source.text("type");
+}
+
+std::string sink_name(const ConfigTable& sink) {
+  return sink.text("name").empty() ? sink.text("type") : sink.text("name");
+}
 
 Result<Config> load_config(const ConfigRequest& request) {
   Config config;
@@ -378,6 +402,8 @@ Result<Config> load_config(const ConfigRequest& request) {
   for (auto& sink : config.sinks) fill_defaults(sink, sink_keys());
   std::vector<std::string> problems = reader.problems();
   check_paths(config.main, problems);
+  check_names(config.sources, "sources", source_name, problems);
+  check_names(config.sinks, "sinks", sink_name, problems);
   if (!problems.empty()) {
     return Error{fmt::format("{}", fmt::join(problems, "\n"))};
   }

@@ -71,6 +71,11 @@ struct ConfigRequest {
 /// files is looked at, but not opened.
 Result<Config> load_config(const ConfigRequest& request);
 
+/// What cursors and counters of a [[sources]] or [[sinks]] table are kept under: its `name`, else what
+/// there is of path, subject and type. Two with one name would take each other's cursor: an error.
+std::string source_name(const ConfigTable& source);
+std::string sink_name(const ConfigTable& sink);
+
 /// Opening a pipe or a device may wait for ever, and a start or a reload with it. What is not there
 /// is told by who reads it.
 Status only_files(const std::vector<std::string>& paths);

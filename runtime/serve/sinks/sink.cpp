@@ -156,7 +156,7 @@ Result<std::unique_ptr<Sink>> make_sink(const ConfigTable& table, Store& store,
   const std::string& type = table.text("type");
   const std::string& what = table.text("what");
   SinkOptions options;
-  options.name = table.text("name").empty() ? type : table.text("name");
+  options.name = sink_name(table);
   options.retry_max_ns = table.duration_ns("retry_max");
   options.verdicts = what != "alerts";
   options.finals_only = what == "finals";

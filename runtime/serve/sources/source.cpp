@@ -74,10 +74,7 @@ Result<std::unique_ptr<Source>> make_source(const ConfigTable& table, Ingest& in
   SourceOptions options;
   options.type = table.text("type");
   options.path = table.text("path");
-  options.name = table.text("name");
-  if (options.name.empty()) options.name = options.path;
-  if (options.name.empty()) options.name = table.text("subject");
-  if (options.name.empty()) options.name = options.type;
+  options.name = source_name(table);
   options.node = table.text("node");
   if (options.node.empty()) {
     char host[256] = "localhost";

@@ -74,6 +74,16 @@ TEST(Config, WhatIsNoFileIsToldBeforeItIsOpened) {
             std::string::npos);
 }
 
+TEST(Config, TwoOfOneNameAreTold) {
+  EXPECT_EQ(error_of("[[sinks]]\ntype = \"webhook\"\n[[sinks]]\ntype = \"webhook\"\n"),
+            "reflex.toml:4: two of [[sinks]] go by the name 'webhook', under which its cursor is kept: "
+            "give each a name of its own");
+  EXPECT_EQ(error_of("[[sources]]\ntype = \"tail\"\npath = \"/a\"\nname = \"n\"\n[[sources]]\n"
+                     "type = \"tail\"\npath = \"/b\"\nname = \"n\"\n"),
+            "reflex.toml:6: two of [[sources]] go by the name 'n', under which its cursor is kept: "
+            "give each a name of its own");
+}
+
 TEST(Config, WrongFormsAreAllTold) {
   EXPECT_EQ(error_of("threads = \"two\"\n[journal]\nmax = \"5 XB\"\n[snapshot]\ninterval = \"0s\"\n"
                      "[packs]\npaths = \"a\"\nwatch = 1\n"),
