@@ -143,7 +143,10 @@ void Policy::load_active(StateReader& reader, bool same_set, std::vector<std::st
     } else if (!same_set && !still_holds(*active.rule, active.record, ts_ns)) {
       ended_.emplace_back(key, "rule changed");
     } else if (!same_set) {
-      active.repeat_ns = after(active.alert.ts_ns, active.rule->repeat_ns);
+      // When it is said again stands, but for a rule that says it sooner now, or never.
+      const int64_t anew_ns = after(active.alert.ts_ns, active.rule->repeat_ns);
+      active.repeat_ns =
+          active.rule->repeat_ns > 0 ? std::min(active.repeat_ns, anew_ns) : anew_ns;
       active.resolve_ns = after(ts_ns, active.rule->resolve_ns);
     }
     if (!ended_.empty() && ended_.back().first == key) {

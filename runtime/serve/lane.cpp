@@ -41,7 +41,7 @@ Result<std::unique_ptr<Lane>> Lane::create(std::shared_ptr<const abi::CompiledPa
 reflex::Status Lane::prepare() {
   engine::EngineSinks sinks;
   sinks.verdict = [this](abi::Verdict&& verdict) {
-    if (policy_) policy_->on_verdict(verdict);
+    policy_->on_verdict(verdict);
     if (verdict.final_revision) {
       open_incidents_.erase(verdict.incident);
     } else {
@@ -55,12 +55,11 @@ reflex::Status Lane::prepare() {
   auto created = engine::Engine::create(pack_, options_.engine, std::move(sinks));
   if (!created.ok()) return created.error();
   engine_ = std::move(created).value();
-  if (!pack_->rules.empty()) {
-    policy::PolicySinks lines;
-    lines.alert = [this](const policy::Alert& alert) { sinks_.alert(alert); };
-    lines.action = [this](const policy::ActionRequest& action) { sinks_.action(action); };
-    policy_ = std::make_unique<policy::Policy>(pack_, engine_->shared_topology(), std::move(lines));
-  }
+  // Also of a set without rules: it ends the alerts of the set before it.
+  policy::PolicySinks lines;
+  lines.alert = [this](const policy::Alert& alert) { sinks_.alert(alert); };
+  lines.action = [this](const policy::ActionRequest& action) { sinks_.action(action); };
+  policy_ = std::make_unique<policy::Policy>(pack_, engine_->shared_topology(), std::move(lines));
   if (std::exchange(options_.engine.before, nullptr) == nullptr) {
     if (auto status = read_inventories(); !status.ok()) return status;
   }
@@ -196,6 +195,7 @@ void Lane::step() {
   reorder_->release(released_);
   count(released_);
   feed_->evaluate(released_);
+  if (released_.watermark_ns > 0) policy_->advance(released_.watermark_ns - 1);
 }
 
 void Lane::count(const stream::Released& released) {

@@ -114,7 +114,7 @@ class Lane {
   LaneOptions options_;
   LaneSinks sinks_;
   std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<policy::Policy> policy_;  // null: the set has no rules on verdicts
+  std::unique_ptr<policy::Policy> policy_;
   std::unique_ptr<engine::InventoryNames> names_;
   std::unique_ptr<stream::Reorder> reorder_;
   std::unique_ptr<engine::ReleasedFeed> feed_;

@@ -49,8 +49,8 @@ void Lane::save(StateWriter& out) const {
   out.end();
   save_sources(out);
   out.begin("policy");
-  out.flag(policy_ != nullptr);
-  if (policy_) policy_->save(out);
+  out.flag(true);
+  policy_->save(out);
   out.end();
   // The engine does not keep them: who loads a state gives them again.
   out.begin("orders");
@@ -86,7 +86,7 @@ reflex::Status Lane::load(StateReader& in, LoadReport& report) {
   if (!in.enter("sources") || !load_sources(in)) return bad;
   in.leave();
   if (!in.enter("policy")) return bad;
-  if (in.flag() && policy_) {
+  if (in.flag()) {
     if (auto status = policy_->load(in, report.notes); !status.ok()) return status;
   }
   in.leave();
@@ -133,7 +133,6 @@ void Lane::take_over(Lane& old, LoadReport& report) {
   for (auto& [name, source] : sources_) {
     if (source.log) source.log->use(pack_, sinks_.rejected);
   }
-  if (!policy_ || !old.policy_) return;
   StateWriter alerts(*pack_->symbols);  // few, and rules on verdicts may say something else
   old.policy_->save(alerts);
   const std::string bytes = alerts.take();
