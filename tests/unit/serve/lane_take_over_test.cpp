@@ -87,21 +87,31 @@ class Input {
     for (int i = 0; i < entries; ++i) {
       second_ += static_cast<int64_t>(random_() % 4);
       const auto [type, payload] = next();
-      const std::string padded = payload + std::string(64, '\0');
-      Entry entry;
-      entry.type = type;
-      entry.wall_ns = ns(second_ + 1);
-      entry.position = position_;
-      entry.next = position_ += 1 + payload.size();
-      entry.payload = {padded.data(), payload.size()};
-      for (Told* told : lanes) {
-        told->lane->apply(entry);
-        told->lane->step();
-      }
+      give(lanes, type, payload);
     }
+  }
+  /// One event at a second.
+  void say(Told& lane, int64_t second, const std::string& fields) {
+    second_ = second;
+    const auto [type, payload] = body(EntryType::kEvents, "s", "",
+                                      fmt::format("{{\"ts\":{},{}}}\n", ns(second) / 1'000'000, fields));
+    give({&lane}, type, payload);
   }
 
  private:
+  void give(const std::vector<Told*>& lanes, EntryType type, const std::string& payload) {
+    const std::string padded = payload + std::string(64, '\0');
+    Entry entry;
+    entry.type = type;
+    entry.wall_ns = ns(second_ + 1);
+    entry.position = position_;
+    entry.next = position_ += 1 + payload.size();
+    entry.payload = {padded.data(), payload.size()};
+    for (Told* told : lanes) {
+      told->lane->apply(entry);
+      told->lane->step();
+    }
+  }
   static int64_t ns(int64_t second) { return (1'700'000'000 + second) * 1'000'000'000; }
 
   std::pair<EntryType, std::string> next() {
@@ -162,6 +172,22 @@ class Input {
   uint64_t position_ = 0;
   int incidents_ = 0;
 };
+
+// `repeat every 1m  resolve after 2m`: the time that comes with events that say nothing is enough.
+TEST(Lane, AlertsAreRepeatedAndEndWithoutAnotherVerdict) {
+  Told told(compile(0, std::make_shared<SymbolTable>()), 1);
+  Input input(1);
+  input.say(told, 0, R"("kind":"job.start","job":"j","nodes":["n0","n1"])");
+  input.say(told, 10, R"("kind":"gpu.xid","node":"n0","code":79)");
+  input.say(told, 11, R"("kind":"incident.open","incident":"i","job":"j","symptom":"hang")");
+  for (int second = 60; second <= 600; second += 10) {
+    input.say(told, second, fmt::format("\"kind\":\"net.drop\",\"node\":\"n1\",\"value\":{}", second));
+  }
+  const size_t last_verdict = told.said->rfind("\"final\":true");
+  ASSERT_NE(last_verdict, std::string::npos);
+  EXPECT_NE(told.said->find("\"repeat\"", last_verdict), std::string::npos) << *told.said;
+  EXPECT_NE(told.said->find("\"expired\"", last_verdict), std::string::npos) << *told.said;
+}
 
 class LaneTakeOver : public testing::TestWithParam<int> {};
 
