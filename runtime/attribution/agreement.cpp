@@ -25,18 +25,17 @@ constexpr int64_t kOneEventNs = kNsPerHour;
 constexpr double kHarmlessAgreement = 0.1;
 
 /// log LR of signals that name parts of one kind.
-template <typename NamedPart>
 double log_ratio(const std::vector<NamedPart>& named, std::vector<uint64_t>& parts) {
   double nobody = 1;  // a part that no signal names
-  for (const auto& n : named) nobody *= 1 - n.share;
+  for (const NamedPart& n : named) nobody *= 1 - n.share;
   parts.clear();
-  for (const auto& n : named) parts.push_back(n.part);
+  for (const NamedPart& n : named) parts.push_back(n.part);
   std::sort(parts.begin(), parts.end());
   parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
   double sum = std::max(0.0, kParts - static_cast<double>(parts.size())) * nobody;
   for (const uint64_t part : parts) {
     double product = 1;
-    for (const auto& n : named) {
+    for (const NamedPart& n : named) {
       product *= (n.part == part ? n.share * kParts : 0) + 1 - n.share;
     }
     sum += product;

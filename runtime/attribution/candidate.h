@@ -25,6 +25,12 @@ struct Candidate {
   uint32_t like = kNoNode;
 };
 
+/// The part of a node that a graded signal names; see agreement.cpp.
+struct NamedPart {
+  uint64_t part = 0;
+  double share = 0;  // the chance that the fault made the signal name it
+};
+
 /// The onset of a cause that shows `s` as early as the edge allows, nearest to lag 0.
 int64_t shifted_onset(const Span& s, const abi::EdgePlan& e);
 

@@ -262,10 +262,6 @@ class Scorer {
   std::vector<int64_t> scratch_onsets_, scratch_own_onsets_;
   std::vector<Line> scratch_lines_;
   std::vector<Piece> scratch_pieces_;
-  struct NamedPart {
-    uint64_t part;
-    double share;  // that the fault made the signal name it
-  };
   mutable std::vector<std::pair<uint32_t, const Span*>> scratch_naming_;  // of agreement()
   mutable std::vector<NamedPart> scratch_named_;
   mutable std::vector<uint64_t> scratch_parts_;

@@ -181,51 +181,43 @@ int64_t EvidenceLog::since_ns(const Series& series, const Look& look) {
   return std::max(look.since_ns, *std::prev(after));
 }
 
-namespace {
-
-/// The firings of a graded count that a look sees, oldest first: [first, last).
-template <typename Counted>
-std::span<const Counted> seen(std::span<const Counted> counted, int64_t since_ns, int64_t window_ns,
-                              const EvidenceLog::Look& look) {
-  const auto too_old = [&](const Counted& c) {
-    return look.opened_ns - c.ts_ns >= window_ns || (since_ns != kNoTimeNs && c.ts_ns <= since_ns);
+std::span<const EvidenceLog::Series::Counted> EvidenceLog::seen(const Series& series,
+                                                                int64_t window_ns,
+                                                                const Look& look) {
+  const std::span all(series.counted);
+  const auto newest = all.last(std::min(all.size(), kFiringsMax));
+  const int64_t since = since_ns(series, look);
+  const auto too_old = [&](const Series::Counted& c) {
+    return look.opened_ns - c.ts_ns >= window_ns || (since != kNoTimeNs && c.ts_ns <= since);
   };
-  const auto first = std::partition_point(counted.begin(), counted.end(), too_old);
-  const auto last = std::partition_point(first, counted.end(), [&](const Counted& c) {
-    return c.ts_ns <= look.now_ns;
-  });
+  const auto first = std::partition_point(newest.begin(), newest.end(), too_old);
+  const auto last = std::partition_point(
+      first, newest.end(), [&](const Series::Counted& c) { return c.ts_ns <= look.now_ns; });
   return {first, last};
 }
 
-/// How many came in each bin of lead before the opening.
-template <typename Counted>
-std::array<uint16_t, abi::kLeadBins> by_lead(std::span<const Counted> seen, double window,
-                                             int64_t opened_ns) {
+std::array<uint16_t, abi::kLeadBins> EvidenceLog::by_lead(std::span<const Series::Counted> seen,
+                                                          double window_ns, int64_t opened_ns) {
   std::array<uint16_t, abi::kLeadBins> counts{};
   auto from = seen.begin();
   for (size_t bin = 0; bin < abi::kLeadBins; ++bin) {
-    const auto to = bin + 1 == abi::kLeadBins
-                        ? seen.end()
-                        : std::partition_point(from, seen.end(), [&](const Counted& c) {
-                            const int64_t before = std::max<int64_t>(opened_ns - c.ts_ns, 0);
-                            return static_cast<double>(before) / window >=
-                                   abi::kLeadBounds[bin + 1];
-                          });
+    const auto up_to_bin = [&](const Series::Counted& c) {
+      if (bin + 1 == abi::kLeadBins) return true;
+      const auto lead = static_cast<double>(std::max<int64_t>(opened_ns - c.ts_ns, 0));
+      return lead / window_ns >= abi::kLeadBounds[bin + 1];
+    };
+    const auto to = std::partition_point(from, seen.end(), up_to_bin);
     counts[bin] = static_cast<uint16_t>(std::min<ptrdiff_t>(to - from, UINT16_MAX));
     from = to;
   }
   return counts;
 }
 
-}  // namespace
-
 // One episode: the counts by lead bin, the newest events. What came before a repair is gone.
 bool EvidenceLog::fill_graded(const Series& series, const Look& look,
                               attribution::Evidence& out) const {
   const abi::CountPlan& count = pack_->signals[series.signal].count;
-  const std::span all(series.counted);
-  const auto counted = seen<Series::Counted>(all.last(std::min(all.size(), kFiringsMax)),
-                                             since_ns(series, look), count.window_ns, look);
+  const auto counted = seen(series, count.window_ns, look);
   if (counted.empty()) return false;
   out.episodes.resize(1);
   attribution::Evidence::Episode& episode = out.episodes.front();

@@ -7,9 +7,11 @@
 // repairs themselves (a node mended five times a week) stays. Bound: kEpisodesMax episodes a series, series trimmed by trim().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -119,6 +121,12 @@ class EvidenceLog {
   /// A repair does not end it: repairs are what the signal is about.
   [[nodiscard]] bool is_of_repairs(abi::SignalId signal) const;
   static int64_t since_ns(const Series& series, const Look& look);
+  /// The firings of a graded count that a look sees, oldest first.
+  static std::span<const Series::Counted> seen(const Series& series, int64_t window_ns,
+                                               const Look& look);
+  /// How many of them came in each bin of lead before the opening.
+  static std::array<uint16_t, abi::kLeadBins> by_lead(std::span<const Series::Counted> seen,
+                                                      double window_ns, int64_t opened_ns);
   void append(const Series& series, const Look& look, std::vector<attribution::Evidence>& out,
               SpareEvidence& spare) const;
   /// False: nothing of it counts.
