@@ -34,13 +34,16 @@ std::vector<serve::SourceText> files_of(const compiler::Compilation& c) {
 
 Result<serve::CompiledSet> compile(const serve::PackRequest& request,
                                    const compiler::Options& options) {
+  std::vector<compiler::InMemoryFile> texts;
+  for (const auto& file : request.files) texts.push_back({file.path, file.text});
   std::vector<std::string> paths = request.paths;
   const auto near = request.profiles.empty() ? default_profiles(paths) : request.profiles;
   for (const auto& path : near) {
     if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
   }
   const auto began = std::chrono::steady_clock::now();
-  auto compiled = compiler::compile(paths, options);
+  auto compiled = texts.empty() ? compiler::compile(paths, options)
+                                : compiler::compile_text(texts, options);
   if (!compiled.ok()) return compiled.error();
   compiler::Compilation& c = *compiled.value();
   serve::CompiledSet set;

@@ -78,6 +78,9 @@ class Engine {
   /// state. Between two calls of either; after cannot_take_over() said "". `old` is only to be
   /// destroyed. The report is of rows without bytes.
   void take_over(Engine& old, LoadReport& report);
+  /// `said` was heard up to the same event while this one, which has another set, was not: what it
+  /// said of open incidents counts as said. Revisions go on behind its last ones.
+  void follow(const Engine& said) { incidents_->follow(*said.incidents_, last_ts_ns_); }
   /// Nodes that came into the topology after load() (an inventory that was read again) are seen.
   void see_inventory();
   /// An operator says what was at fault. An incident that is open learns it with its final verdict,

@@ -63,6 +63,9 @@ class IncidentTracker {
   void load(StateReader& reader, abi::LoadNames& names, int64_t now_ns);
   /// The same, of a set whose ids mean the same.
   void take_over(IncidentTracker& old, abi::SetChange& change, int64_t now_ns);
+  /// `said` has spoken for the same incidents up to now while this one was not heard: what it said
+  /// of them counts as said, their next revision is the one after its last.
+  void follow(const IncidentTracker& said, int64_t now_ns);
   [[nodiscard]] size_t unplaced_count() const { return unplaced_count_; }
 
  private:

@@ -45,6 +45,7 @@ std::string encode(const SnapshotHeader& header, uint64_t state_bytes) {
   w.u64(header.position);
   w.i64(header.wall_ns);
   w.u64(state_bytes);
+  w.text(header.set_key);
   return w.take();
 }
 
@@ -62,6 +63,7 @@ bool decode(std::string_view bytes, SnapshotHeader& header, uint64_t& state_byte
   header.position = r.u64();
   header.wall_ns = r.i64();
   state_bytes = r.u64();
+  if (!r.at_end()) header.set_key = r.text();  // engines before 0.1 of 2026-11-30 wrote none
   return !r.failed();
 }
 

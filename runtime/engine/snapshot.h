@@ -31,6 +31,7 @@ struct SnapshotHeader {
   std::vector<abi::PackIdentity> packs;
   uint64_t position = 0;  // of the journal: everything before it is in the state
   int64_t wall_ns = 0;    // when it was taken
+  std::string set_key;    // what the set and the files beside it are kept under; "": not known
 };
 
 struct Snapshot {

@@ -3,6 +3,9 @@
 // Closed ones are kept, too, for as long as a new trigger would join them.
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "runtime/engine/incident_tracker.h"
 
@@ -123,6 +126,29 @@ void IncidentTracker::take_over(IncidentTracker& old, abi::SetChange& change, in
   opened_count_ = old.opened_count_;
   unplaced_count_ = old.unplaced_count_;
   if (!change.same_set) look_again(now_ns);
+}
+
+// By the id under which verdicts are known and the time of opening: both have read the same events.
+void IncidentTracker::follow(const IncidentTracker& said, int64_t now_ns) {
+  std::map<std::pair<std::string_view, int64_t>, const Open*> heard;
+  for (const auto& incident : said.incidents_) {
+    heard[{incident->id, incident->opened_ns}] = incident.get();
+  }
+  next_due_ns_ = std::numeric_limits<int64_t>::max();
+  for (const auto& incident : incidents_) {
+    const auto found = heard.find({incident->id, incident->opened_ns});
+    const bool known = found != heard.end();
+    if (!known && incident->closed) continue;  // over, and no longer of interest
+    const std::string signature = known ? found->second->signature : "";
+    const bool differs = signature != incident->signature;
+    incident->revision = known ? found->second->revision : 0;
+    incident->signature = signature;
+    // One that ended here and not there is ended again, to be heard.
+    incident->closed = known && found->second->closed;
+    if (incident->closed) continue;
+    if (differs) mark_dirty(*incident, std::max(now_ns, incident->opened_ns));
+    next_due_ns_ = std::min({next_due_ns_, incident->next_ns, incident->final_ns});
+  }
 }
 
 void IncidentTracker::look_again(int64_t now_ns) {

@@ -76,6 +76,25 @@ std::optional<Feedback> read_feedback(std::string_view payload) {
   return feedback;
 }
 
+std::string set_payload(const SetEntry& entry) {
+  std::string out;
+  for (const auto& part : {entry.key, std::to_string(entry.base), std::string(entry.warm ? "1" : "0")})
+    put(out, part);
+  return out;
+}
+
+std::optional<SetEntry> read_set(std::string_view payload) {
+  SetEntry entry;
+  std::string_view key;
+  std::string_view base;
+  std::string_view warm;
+  if (!get(payload, key) || !get(payload, base) || !get(payload, warm)) return std::nullopt;
+  entry.key = key;
+  std::from_chars(base.data(), base.data() + base.size(), entry.base);
+  entry.warm = warm == "1";
+  return entry;
+}
+
 std::string suppression_payload(const SuppressionOrder& order) {
   std::string out;
   for (const auto& part :

@@ -87,7 +87,9 @@ reflex::Status Daemon::open() {
   limits.journal_bytes_max = main.bytes("journal.max");
   ingest_ = std::make_unique<Ingest>(*journal_, limits, [this] { return evaluated(); });
   config_ = std::make_shared<const Config>(options_.config);
-  loader_ = std::make_unique<SetLoader>(config_, options_.compile);
+  kept_ = std::make_unique<KeptSets>(folder + "/sets");
+  if (auto status = kept_->prepare(journal_->end()); !status.ok()) return status;
+  loader_ = std::make_unique<SetLoader>(config_, options_.compile, *kept_);
   replay_end_ = journal_->end();
   return ok_status();
 }
@@ -97,23 +99,21 @@ void Daemon::begin() {
   auto loaded = loader_->load();
   if (auto* set = std::get_if<LoadedSet>(&loaded)) set->rest.reset();
   ::malloc_trim(0);  // what compiling left: a fork copies an entry for each page; nothing runs yet
+  std::string because;
+  std::shared_ptr<const LoadedSet> configured;
   if (const auto* failure = std::get_if<LoadFailure>(&loaded)) {
+    because = failure->error;
     find("packs: " + failure->error);
     for (const auto& diagnostic : failure->diagnostics) say(diagnostic);
-    loaded = loader_->load_copy();
-    if (std::holds_alternative<LoadedSet>(loaded)) {
-      find("packs: going on with the copy of the last set that was good");
-      const std::lock_guard lock(lanes_mutex_);
-      marks_.last_reload_ok = false;
-    }
-  }
-  std::string because;
-  if (auto* set = std::get_if<LoadedSet>(&loaded)) {
-    if (auto status = begin_with(std::move(*set), nullptr); !status.ok()) {
-      because = status.error().message;
-    }
   } else {
-    because = std::get<LoadFailure>(loaded).error;
+    configured = std::make_shared<const LoadedSet>(std::move(std::get<LoadedSet>(loaded)));
+  }
+  const auto begun = begin_with(configured, /*counted=*/false);
+  if (!begun.ok() && configured) because = begun.error().message;
+  if (begun.ok() && !configured) {
+    find("packs: going on with the copy of the last set that was good");
+    const std::lock_guard lock(lanes_mutex_);
+    marks_.last_reload_ok = false;
   }
   if (!live()) {
     find("no pack set is active: " + because);
@@ -263,7 +263,7 @@ serve::Status Daemon::status() {
     }
     const uint64_t position = running->runner->position();
     const uint64_t end = replay_end_;
-    if (position < end) {
+    if (position < end || switching_) {
       const double share = static_cast<double>(position - replay_begin_) /
                            static_cast<double>(std::max<uint64_t>(1, end - replay_begin_));
       status.not_ready_because = fmt::format("replaying the journal: {:.0f} %", share * 100);
@@ -305,10 +305,11 @@ void Daemon::stop(bool drain, const std::function<bool()>& hurry) {
   loop_changed_.notify_all();
   if (ticks_.joinable()) ticks_.join();
   if (snapshots_thread_.joinable()) snapshots_thread_.join();
-  const auto running = live();
-  if (drain && running) {
+  if (auto running = live(); drain && running) {
     const uint64_t end = journal_->end();
-    while (running->runner->position() < end && running->runner->error().empty()) {
+    // Another set may take its place meanwhile.
+    for (; running->runner->position() < end || switching_; running = live()) {
+      if (!running->runner->error().empty()) break;
       if (hurry && hurry()) {
         drain = false;
         break;
@@ -319,14 +320,18 @@ void Daemon::stop(bool drain, const std::function<bool()>& hurry) {
       if (auto status = snapshot(); !status.ok()) say("snapshot: " + status.error().message);
     }
   }
+  // A lane that waits for room in the queue must not be waited for.
+  if (publisher_) publisher_->stop(drain);
+  // Who changes sets waits for the live one: it may have made another one live by the end.
+  if (const auto running = live()) running->runner->stop();
+  if (reading_on_.joinable()) reading_on_.join();
   std::shared_ptr<RunningSet> shadow;
+  std::shared_ptr<RunningSet> running;
   {
     const std::lock_guard lock(lanes_mutex_);
     shadow.swap(shadow_);
-    live_.reset();
+    running.swap(live_);
   }
-  // A lane that waits for room in the queue must not be waited for.
-  if (publisher_) publisher_->stop(drain);
   if (shadow) shadow->runner->stop();
   if (running) running->runner->stop();
 }

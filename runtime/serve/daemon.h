@@ -1,11 +1,13 @@
 // Daemon: `reflex serve` without its HTTP side: the journal, the live lane, snapshots, reloads.
 //
 // Threads: the live lane's, a shadow's, the publisher's, one for ticks, one for snapshots and the
-// manifest; sources and sinks have their own (see README.md). Locks are taken in the order reload,
+// manifest, after a start that finds other sets in the journal one that changes them; sources and
+// sinks have their own (see README.md). Locks are taken in the order reload,
 // snapshot, lanes; none is held while a lane is waited for but those two.
 // What happens at each failure: README.md.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -18,9 +20,11 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/serve/body_form.h"
 #include "runtime/serve/config.h"
 #include "runtime/serve/ingest.h"
 #include "runtime/serve/journal.h"
+#include "runtime/serve/kept_sets.h"
 #include "runtime/serve/port.h"
 #include "runtime/serve/publisher.h"
 #include "runtime/serve/running_set.h"
@@ -91,12 +95,43 @@ class Daemon final : public DaemonPort {
 
  private:
   using Clock = std::chrono::steady_clock;
+  using SnapshotHeader = engine::SnapshotHeader;
+  /// An entry of the journal that names a set.
+  struct SetSwitch {
+    uint64_t position = 0, next = 0;  // of its first byte, of what follows it
+    SetEntry to;
+    [[nodiscard]] uint64_t base() const { return std::min(to.base, next); }
+  };
+  struct Beginning {
+    std::shared_ptr<RunningSet> running;
+    std::vector<SetSwitch> ahead;  // of other sets, in order
+  };
+
   explicit Daemon(DaemonOptions options);
   reflex::Status open();
   reflex::Status lock_folder();
   void begin();
-  /// Makes `set` live from the newest state on disk.
-  reflex::Status begin_with(LoadedSet set, ReloadAnswer* answer);
+  /// Goes on from the newest state on disk. `configured`: live behind what is in the journal; null:
+  /// there is none, and the last one that was live stays. `counted`: input has been counted from the
+  /// start on.
+  reflex::Status begin_with(std::shared_ptr<const LoadedSet> configured, bool counted);
+  /// `wait`: the caller has the reload lock, and changes of the set are done when it returns.
+  void begin_reading(Beginning&& beginning, std::shared_ptr<const LoadedSet> configured,
+                     bool wait);
+  /// A live set, not started, with a state (or none, "") of `from`.
+  Result<Beginning> begin_at(const SnapshotHeader& from, std::string_view state,
+                             const LoadedSet* configured, std::vector<std::string>& found);
+  [[nodiscard]] std::vector<SetSwitch> switches_from(uint64_t position) const;
+  reflex::Status note_configured(const LoadedSet& set, const std::string& first,
+                                 std::vector<SetSwitch>& ahead);
+  static void drop_idle_switches(uint64_t position, std::string& key,
+                                 std::vector<SetSwitch>& ahead);
+  void read_on(const std::vector<SetSwitch>& ahead, const LoadedSet* configured);
+  Result<std::shared_ptr<RunningSet>> switch_at(const SetSwitch& at,
+                                                const std::shared_ptr<RunningSet>& before,
+                                                const LoadedSet* configured);
+  void go_live(const std::shared_ptr<RunningSet>& next, RunningSet& before);
+  reflex::Status write_set(const SetEntry& entry);
   RunningParts parts() { return {*journal_, *publisher_, replay_end_}; }
   std::shared_ptr<RunningSet> live() const;
   std::shared_ptr<RunningSet> shadow() const;
@@ -107,6 +142,8 @@ class Daemon final : public DaemonPort {
   bool reread_config(std::shared_ptr<const Config>& wanted, ReloadAnswer& answer) const;
   void load_and_swap(ReloadAnswer& answer);
   void refuse(const LoadFailure& failure, ReloadAnswer& answer) const;
+  std::shared_ptr<RunningSet> keep_and_swap(LoadedSet set, ReloadAnswer& answer,
+                                            std::vector<std::shared_ptr<void>>& over);
   /// The next set takes the live lane's state over in place and is live; null: it cannot (`answer`
   /// says why as the reason of the path, and `set` is back), or it failed (as the error). What is
   /// over goes into `over`.
@@ -114,9 +151,12 @@ class Daemon final : public DaemonPort {
                                             std::vector<std::shared_ptr<void>>& over);
   /// Lets go of what is not needed any more, on a thread of its own: one at a time.
   void free_behind(std::vector<std::shared_ptr<void>> things);
-  /// A set with the state of the live one, not started; null: `answer` says why.
-  std::shared_ptr<RunningSet> candidate(LoadedSet set, LaneOutput::Mode mode, ReloadAnswer& answer);
-  bool swap_in(const std::shared_ptr<RunningSet>& next, ReloadAnswer& answer);
+  /// A set with the state of the live one at `base`, at work; null: `answer` says why.
+  std::shared_ptr<RunningSet> candidate(LoadedSet set, LaneOutput::Mode mode, uint64_t& base,
+                                        ReloadAnswer& answer);
+  bool promote_warm(const std::shared_ptr<RunningSet>& next, ReloadAnswer& answer);
+  bool swap_in(const std::shared_ptr<RunningSet>& next, const SetEntry& entry,
+               ReloadAnswer& answer);
   void note_reload(const ReloadAnswer& answer);
 
   reflex::Status take_snapshot();
@@ -131,6 +171,7 @@ class Daemon final : public DaemonPort {
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<Publisher> publisher_;
   std::unique_ptr<Ingest> ingest_;
+  std::unique_ptr<KeptSets> kept_;
   std::unique_ptr<SetLoader> loader_;
   std::unique_ptr<Snapshots> snapshots_;
   std::atomic<uint64_t> replay_end_ = 0;
@@ -157,6 +198,8 @@ class Daemon final : public DaemonPort {
   std::thread ticks_;
   std::thread snapshots_thread_;
   std::future<void> freed_;  // under reload_mutex_
+  std::thread reading_on_;   // with the sets that the journal names
+  std::atomic<bool> switching_ = false;
 };
 
 }  // namespace reflex::serve

@@ -1,12 +1,13 @@
 // Reload, shadow, promote: see daemon.h and language.md B6.
 //
-// How a set takes the place of another. In place: when the ids of both mean the same, the lane's
-// thread lets the next lane take over the state of the old one between two steps, and goes on with
-// it. Else: the state of the live lane at some position P goes into a
-// candidate, which reads the journal from P on its own thread, muted. When it has caught up it
-// stands still, the live one comes to where it stands, and the candidate becomes the live one and
-// goes on from there. An event is before that position, and the old set's, or behind it, and the
-// new set's.
+// How a set takes the place of another: an entry of the journal says so, and is the place. In place:
+// when the ids of both mean the same, the lane's thread lets the next lane take over the state of the
+// old one behind that entry, and goes on with it. Else: the state of the live lane at some position
+// goes into a candidate, which reads the journal from there on its own thread, muted. When it has
+// caught up the entry is written, both come to stand behind it, and the candidate becomes the live
+// one: what the old one said of open incidents counts as said. An event is before the entry, and
+// the old set's, or behind it, and the new set's. What a start makes of the entries:
+// daemon_sets.cpp.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -31,9 +32,9 @@ double ms_since(std::chrono::steady_clock::time_point began) {
 constexpr auto kFreeCatchUp = std::chrono::seconds(5);
 constexpr auto kBriefStop = std::chrono::milliseconds(3);
 constexpr auto kCatchUpMax = std::chrono::seconds(60);
-constexpr auto kAskMax = std::chrono::seconds(30);
 // Why: who edits rules reloads again and again; a fork for each would stop the stream for longer
-// than the reload did. A crash meanwhile starts from the older snapshot, as it would have before.
+// than the reload did. A crash meanwhile starts from the older snapshot, with the sets that the
+// journal names.
 constexpr auto kSnapshotAfterInPlace = std::chrono::seconds(2);
 
 double us_between(std::chrono::steady_clock::time_point from,
@@ -41,14 +42,13 @@ double us_between(std::chrono::steady_clock::time_point from,
   return std::chrono::duration<double, std::micro>(to - from).count();
 }
 
-/// Holds both at one position; false when one of them stops. `longest_us`: of the stops before.
-bool bring_together(LaneRunner& old, LaneRunner& next, double& longest_us) {
+/// Until `next` is where `old` is; false when one of them ends. `longest_us`: of the stops of `old`.
+bool catch_up(LaneRunner& old, LaneRunner& next, double& longest_us) {
   const auto began = std::chrono::steady_clock::now();
-  for (;;) {
-    if (meet_ahead(old, next)) return true;
+  while (next.position() < old.position()) {
     if (old.is_stopping() || next.is_stopping()) return false;
     const auto waited = std::chrono::steady_clock::now() - began;
-    if (waited > kCatchUpMax) return meet(old, next);
+    if (waited > kCatchUpMax) return true;  // `old` will wait for it
     if (waited > kFreeCatchUp) {
       old.hold();
       const auto since = old.held_since();
@@ -58,10 +58,12 @@ bool bring_together(LaneRunner& old, LaneRunner& next, double& longest_us) {
     }
     std::this_thread::sleep_for(std::chrono::microseconds(500));
   }
+  return true;
 }
 
 constexpr const char* kInPlace = "in place";
 constexpr const char* kRestored = "restored";
+constexpr const char* kShuttingDown = "the daemon is shutting down; the set is live with its next start";
 
 std::vector<StateFate> plan_of(const LoadReport& report) {
   std::vector<StateFate> plan;
@@ -125,7 +127,8 @@ void Daemon::note_reload(const ReloadAnswer& answer) {
 }
 
 ReloadAnswer Daemon::reload() {
-  const std::unique_lock one(reload_mutex_, std::try_to_lock);
+  std::unique_lock one(reload_mutex_, std::try_to_lock);
+  if (!one.owns_lock() && switching_) one.lock();  // a start that is not through is no reload
   if (!one.owns_lock()) {
     ReloadAnswer busy;
     busy.outcome = ReloadAnswer::Outcome::kBusy;
@@ -181,7 +184,8 @@ void Daemon::load_and_swap(ReloadAnswer& answer) {
   answer.compile_ms = set.compile_ms;
   answer.diagnostics = set.diagnostics;
   if (!running) {
-    const auto status = begin_with(std::move(set), &answer);
+    answer.set_sha256 = set.pack->set_sha256;
+    const auto status = begin_with(std::make_shared<const LoadedSet>(std::move(set)), true);
     answer.outcome = status.ok() ? ReloadAnswer::Outcome::kSwapped : ReloadAnswer::Outcome::kFailed;
     if (!status.ok()) answer.error = status.error().message;
     return;
@@ -191,18 +195,28 @@ void Daemon::load_and_swap(ReloadAnswer& answer) {
     answer.set_sha256 = set.pack->set_sha256;
     return;
   }
-  auto next = swap_in_place(set, answer, over);
-  if (!next && answer.error.empty()) {
-    // No snapshot meanwhile: it could trim what the candidate has yet to read.
-    const std::lock_guard still(snapshot_mutex_);
-    next = candidate(std::move(set), LaneOutput::Mode::kCandidate, answer);
-    if (!next || !swap_in(next, answer)) return;
-  }
-  if (!next) return;
-  if (auto kept = loader_->keep_copy(next->set); !kept.ok()) say(kept.error().message);
-  next->set.files.clear();
+  const std::string key = set.key;
+  auto next = keep_and_swap(std::move(set), answer, over);
+  // One that did not become live may be named in the journal all the same, at its end.
+  if (!next) return kept_->retire(key, journal_->end());
+  next->set.let_go_of_texts();
   over.push_back(std::move(running));
   free_behind(std::move(over));
+}
+
+std::shared_ptr<RunningSet> Daemon::keep_and_swap(LoadedSet set, ReloadAnswer& answer,
+                                                  std::vector<std::shared_ptr<void>>& over) {
+  if (auto kept = loader_->keep(set); !kept.ok()) {
+    answer.error = kept.error().message;
+    return nullptr;
+  }
+  auto next = swap_in_place(set, answer, over);
+  if (next || !answer.error.empty()) return next;
+  // No snapshot meanwhile: it could trim what the candidate has yet to read.
+  const std::lock_guard still(snapshot_mutex_);
+  SetEntry entry{set.key};
+  next = candidate(std::move(set), LaneOutput::Mode::kCandidate, entry.base, answer);
+  return next && swap_in(next, entry, answer) ? next : nullptr;
 }
 
 std::shared_ptr<RunningSet> Daemon::swap_in_place(LoadedSet& set, ReloadAnswer& answer,
@@ -232,17 +246,24 @@ std::shared_ptr<RunningSet> Daemon::swap_in_place(LoadedSet& set, ReloadAnswer& 
     return nullptr;
   }
   next->runner = running->runner;
+  reflex::Status wrote = ok_status();
   auto exchanged = runner.exchange(
-      std::move(lane), [&](Lane& old, Lane& now) { now.take_over(old, next->report); }, kAskMax);
+      std::move(lane), [&](Lane& old, Lane& now) { now.take_over(old, next->report); },
+      [&] {
+        wrote = write_set({next->set.key});
+        return wrote.ok();
+      });
   if (!exchanged.old) {
     answer.outcome = ReloadAnswer::Outcome::kFailed;
-    answer.error = "the stream did not come to a stop in time";
+    answer.error = wrote.ok() ? kShuttingDown : wrote.error().message;
     return nullptr;
   }
   {
     const std::lock_guard lock(lanes_mutex_);
     live_ = next;
   }
+  kept_->retire(running->set.key, journal_->end());
+  kept_->use(next->set.key);
   answer.path = kInPlace;
   answer.outcome = ReloadAnswer::Outcome::kSwapped;
   answer.set_sha256 = next->set.pack->set_sha256;
@@ -261,7 +282,7 @@ void Daemon::free_behind(std::vector<std::shared_ptr<void>> things) {
   });
 }
 
-std::shared_ptr<RunningSet> Daemon::candidate(LoadedSet set, LaneOutput::Mode mode,
+std::shared_ptr<RunningSet> Daemon::candidate(LoadedSet set, LaneOutput::Mode mode, uint64_t& base,
                                               ReloadAnswer& answer) {
   const auto began = Clock::now();
   const auto running = live();
@@ -277,6 +298,7 @@ std::shared_ptr<RunningSet> Daemon::candidate(LoadedSet set, LaneOutput::Mode mo
     answer.error = state.error().message;
     return nullptr;
   }
+  base = state.value().position;
   answer.pause_us = state.value().pause_us;
   answer.state_bytes = state.value().bytes.size();
   auto made = with_state(parts(), std::move(prepared).value(), state.value().bytes, 0);
@@ -290,23 +312,27 @@ std::shared_ptr<RunningSet> Daemon::candidate(LoadedSet set, LaneOutput::Mode mo
   return std::move(made).value();
 }
 
-bool Daemon::swap_in(const std::shared_ptr<RunningSet>& next, ReloadAnswer& answer) {
+bool Daemon::swap_in(const std::shared_ptr<RunningSet>& next, const SetEntry& entry,
+                     ReloadAnswer& answer) {
   const auto running = live();
   LaneRunner& old = *running->runner;
-  if (!bring_together(old, *next->runner, answer.pause_us)) {
-    old.release();
-    answer.outcome = ReloadAnswer::Outcome::kFailed;
-    answer.error = "the daemon is shutting down";
+  LaneRunner& candidate = *next->runner;
+  answer.outcome = ReloadAnswer::Outcome::kFailed;
+  answer.error = kShuttingDown;
+  if (!catch_up(old, candidate, answer.pause_us)) return false;
+  old.stop_behind_set();
+  candidate.stop_behind_set();
+  if (auto wrote = write_set(entry); !wrote.ok()) {
+    old.do_not_stop_behind_set();
+    answer.error = wrote.error().message;
     return false;
   }
+  if (!old.wait_held() || !candidate.wait_held()) return false;
   const auto since = old.held_since();
-  {
-    const std::lock_guard lock(lanes_mutex_);
-    live_ = next;
-  }
-  next->output->go_live();
-  next->runner->release();
+  go_live(next, *running);
+  candidate.release();
   answer.pause_us = std::max(answer.pause_us, us_between(since, Clock::now()));
+  answer.error.clear();
   answer.outcome = ReloadAnswer::Outcome::kSwapped;
   answer.set_sha256 = next->set.pack->set_sha256;
   old.stop();
@@ -330,7 +356,8 @@ ReloadAnswer Daemon::start_shadow(const std::vector<std::string>& paths) {
     return answer;
   }
   const std::unique_lock still(snapshot_mutex_);  // until trimming knows of it
-  const auto next = candidate(std::move(set), LaneOutput::Mode::kShadow, answer);
+  uint64_t base = 0;
+  const auto next = candidate(std::move(set), LaneOutput::Mode::kShadow, base, answer);
   if (!next) return answer;
   answer.outcome = ReloadAnswer::Outcome::kSwapped;
   answer.set_sha256 = next->set.pack->set_sha256;
@@ -355,18 +382,32 @@ ReloadAnswer Daemon::promote() {
   }
   answer.compile_ms = next->set.compile_ms;
   answer.plan = plan_of(next->report);
-  if (swap_in(next, answer)) {
+  if (promote_warm(next, answer)) {
     {
       const std::lock_guard lock(lanes_mutex_);
       shadow_.reset();
     }
     if (auto kept = loader_->keep_promoted(next->set); !kept.ok()) say(kept.error().message);
-    if (auto kept = loader_->keep_copy(next->set); !kept.ok()) say(kept.error().message);
-    next->set.files.clear();
+    next->set.let_go_of_texts();
     free_behind({std::move(replaced)});
   }
   note_reload(answer);
   return answer;
+}
+
+/// Its state has grown since long before: a start could not make it again from that of the live set.
+bool Daemon::promote_warm(const std::shared_ptr<RunningSet>& next, ReloadAnswer& answer) {
+  if (auto kept = loader_->keep(next->set); !kept.ok()) {
+    answer.error = kept.error().message;
+    return false;
+  }
+  const std::lock_guard still(snapshot_mutex_);
+  auto state = capture_state(*next->runner);
+  auto kept = state.ok() ? kept_->keep_state(next->set.key, state.value(), journal_->end())
+                                   : reflex::Status(state.error());
+  if (kept.ok()) return swap_in(next, {next->set.key, state.value().position, true}, answer);
+  answer.error = kept.error().message;
+  return false;
 }
 
 reflex::Status Daemon::drop_shadow() {

@@ -9,22 +9,23 @@ namespace reflex::serve {
 
 // The newest state that is good; each one that is not is told, and the next older one is tried, in
 // the end the whole journal.
-reflex::Status Daemon::begin_with(LoadedSet set, ReloadAnswer* answer) {
-  set.rest.reset();
+reflex::Status Daemon::begin_with(std::shared_ptr<const LoadedSet> configured, bool counted) {
   std::vector<std::string> found;
-  std::shared_ptr<RunningSet> running;
+  const bool first_start = journal_->end() == 0;
+  Beginning beginning;
   auto snapshot = snapshots_->newest(journal_->begin(), found);
-  while (snapshot) {
-    const uint64_t position = snapshot->header.position;
+  for (; snapshot && !beginning.running;) {
+    const SnapshotHeader& header = snapshot->header;
+    const uint64_t position = header.position;
     if (position <= journal_->end()) {
-      auto made = make_running(parts(), set, LaneOutput::Mode::kLive, snapshot->state, 0);
+      auto made = begin_at(header, snapshot->state, configured.get(), found);
       if (made.ok()) {
-        running = std::move(made).value();
+        beginning = std::move(made).value();
         found.push_back(
             fmt::format("state: snapshot of {} at position {}, {} bytes; {} bytes of "
                         "the journal to read",
-                        to_rfc3339(EventTime{snapshot->header.wall_ns}), position,
-                        snapshot->state.size(), journal_->end() - position));
+                        to_rfc3339(EventTime{header.wall_ns}), position, snapshot->state.size(),
+                        journal_->end() - position));
         break;
       }
       found.push_back(
@@ -35,39 +36,58 @@ reflex::Status Daemon::begin_with(LoadedSet set, ReloadAnswer* answer) {
     }
     snapshot = snapshots_->before(position, journal_->begin(), found);
   }
-  if (!running) {
-    const uint64_t begin = journal_->begin();
-    if (begin > 0) {
+  if (!beginning.running) {
+    SnapshotHeader header;
+    header.position = journal_->begin();
+    auto made = begin_at(header, "", configured.get(), found);
+    if (!made.ok()) return made.error();
+    beginning = std::move(made).value();
+    if (header.position > 0) {
       found.push_back(
           fmt::format("state: no snapshot can be used: what was before position {} is "
                       "forgotten",
-                      begin));
-    } else if (journal_->end() > 0) {
+                      header.position));
+    } else if (!first_start) {
       found.push_back("state: no snapshot, the whole journal is read");
     } else {
       found.push_back("state: none, this is the first start");
     }
-    auto made = make_running(parts(), std::move(set), LaneOutput::Mode::kLive, "", begin);
-    if (!made.ok()) return made.error();
-    running = std::move(made).value();
   }
+  const RunningSet& running = *beginning.running;
   for (const auto& line : found) find(line);
-  for (const auto& note : running->report.notes) find("state: " + note);
-  replay_begin_ = running->runner->position();
-  if (answer == nullptr) {  // else it has counted from the start on
-    auto read = ingest_->begin(running->runner->lane().book(), replay_begin_);
+  for (const auto& note : running.report.notes) find("state: " + note);
+  replay_begin_ = running.runner->position();
+  if (!counted) {
+    auto read = ingest_->begin(running.runner->lane().book(), replay_begin_);
     if (!read.ok()) return read.error();
   }
-  if (auto kept = loader_->keep_copy(running->set); !kept.ok()) say(kept.error().message);
-  if (answer != nullptr) answer->set_sha256 = running->set.pack->set_sha256;
-  running->set.files.clear();
+  begin_reading(std::move(beginning), std::move(configured), /*wait=*/counted);
+  return ok_status();
+}
+
+void Daemon::begin_reading(Beginning&& beginning, std::shared_ptr<const LoadedSet> configured,
+                           bool wait) {
+  const std::shared_ptr<RunningSet> running = std::move(beginning.running);
+  running->set.let_go_of_texts();
+  kept_->use(running->set.key);
   {
     const std::lock_guard lock(lanes_mutex_);
     live_ = running;
     no_set_because_.clear();
   }
+  if (beginning.ahead.empty()) return running->runner->start();
+  switching_ = true;
+  running->runner->stop_at(beginning.ahead.front().base());
   running->runner->start();
-  return ok_status();
+  if (wait) return read_on(beginning.ahead, configured.get());
+  const auto locked = std::make_shared<std::promise<void>>();
+  reading_on_ = std::thread([this, locked, ahead = std::move(beginning.ahead),
+                             configured = std::move(configured)] {
+    const std::lock_guard one(reload_mutex_);
+    locked->set_value();
+    read_on(ahead, configured.get());
+  });
+  locked->get_future().wait();  // no reload comes before it
 }
 
 reflex::Status Daemon::snapshot() {
@@ -102,7 +122,9 @@ reflex::Status Daemon::take_snapshot() {
     return ok_status();  // the whole journal is the second way back
   }
   if (const auto beside = shadow()) keep = std::min(keep, beside->runner->position());
-  return journal_->trim(keep);
+  auto trimmed = journal_->trim(keep);
+  kept_->trim(journal_->begin());
+  return trimmed;
 }
 
 void Daemon::snapshot_loop() {

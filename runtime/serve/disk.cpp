@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <utility>
 
 namespace reflex::serve {
 
@@ -39,5 +42,13 @@ int Disk::truncate(int fd, uint64_t size) {
 }
 
 void Disk::close(int fd) { ::close(fd); }
+
+Result<std::string> read_whole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return Error{path + " cannot be read"};
+  return std::move(text).str();
+}
 
 }  // namespace reflex::serve

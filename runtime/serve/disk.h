@@ -1,4 +1,5 @@
-// Disk: the system calls by which the journal writes, so that a test can make them fail.
+// Disk: the system calls by which the journal writes, so that a test can make them fail. And whole
+// files.
 //
 // Contract: every function returns 0 or more, or -errno. Threads: as the calls themselves.
 #pragma once
@@ -8,6 +9,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+
+#include "runtime/base/result.h"
 
 namespace reflex::serve {
 
@@ -23,5 +26,8 @@ class Disk {
   virtual int truncate(int fd, uint64_t size);
   virtual void close(int fd);
 };
+
+/// Errors: with the path.
+Result<std::string> read_whole(const std::string& path);
 
 }  // namespace reflex::serve

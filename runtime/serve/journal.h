@@ -47,6 +47,7 @@ enum class EntryType : uint8_t {
   kFeedback = 4,
   kSourceEnd = 5,
   kSuppression = 6,
+  kSet = 7,  // the pack set from here on
 };
 
 struct Entry {

@@ -55,11 +55,7 @@ reflex::Status Lane::prepare() {
   auto created = engine::Engine::create(pack_, options_.engine, std::move(sinks));
   if (!created.ok()) return created.error();
   engine_ = std::move(created).value();
-  // Also of a set without rules: it ends the alerts of the set before it.
-  policy::PolicySinks lines;
-  lines.alert = [this](const policy::Alert& alert) { sinks_.alert(alert); };
-  lines.action = [this](const policy::ActionRequest& action) { sinks_.action(action); };
-  policy_ = std::make_unique<policy::Policy>(pack_, engine_->shared_topology(), std::move(lines));
+  make_policy();
   if (std::exchange(options_.engine.before, nullptr) == nullptr) {
     if (auto status = read_inventories(); !status.ok()) return status;
   }
@@ -75,12 +71,26 @@ reflex::Status Lane::prepare() {
   return ok_status();
 }
 
+/// Also of a set without rules: it ends the alerts of the set before it.
+void Lane::make_policy() {
+  policy::PolicySinks lines;
+  lines.alert = [this](const policy::Alert& alert) { sinks_.alert(alert); };
+  lines.action = [this](const policy::ActionRequest& action) { sinks_.action(action); };
+  policy_ = std::make_unique<policy::Policy>(pack_, engine_->shared_topology(), std::move(lines));
+}
+
 reflex::Status Lane::read_inventories() {
-  for (const auto& path : options_.inventories) {
-    auto read = engine::load_inventory(path, *pack_->symbols, engine_->topology());
-    if (!read.ok()) return read.error();
+  if (!options_.inventories) return ok_status();
+  for (const auto& [path, text] : *options_.inventories) {
+    auto read = engine::load_inventory_text(text, *pack_->symbols, engine_->topology());
+    if (!read.ok()) return Error(read.error()).in(path);
   }
   return ok_status();
+}
+
+void Lane::start_at(uint64_t position) {
+  position_ = position;
+  options_.inventories.reset();
 }
 
 void Lane::apply(const Entry& entry) {
@@ -101,6 +111,8 @@ void Lane::apply(const Entry& entry) {
     case EntryType::kSuppression:
       if (const auto order = read_suppression(entry.payload)) take_suppression(*order);
       break;
+    case EntryType::kSet:
+      break;  // whoever runs the lane puts another one in its place
   }
 }
 

@@ -26,6 +26,7 @@
 #include "runtime/policy/policy.h"
 #include "runtime/serve/ingest_book.h"
 #include "runtime/serve/journal.h"
+#include "runtime/serve/pack_source.h"
 #include "runtime/serve/port.h"
 #include "runtime/stream/log_decoder.h"
 #include "runtime/stream/ndjson_decoder.h"
@@ -35,7 +36,9 @@ namespace reflex::serve {
 
 struct LaneOptions {
   engine::EngineOptions engine;
-  std::vector<std::string> inventories;  // files; not read when engine.before is set
+  /// Texts; not read when engine.before is set. Null: none.
+  std::shared_ptr<const std::vector<SourceText>> inventories;
+  std::string set_key;  // LoadedSet::key
   /// Zone of log stamps without one, by source; others are UTC.
   std::map<std::string, int64_t> utc_offsets_ns;
 };
@@ -57,7 +60,7 @@ class Lane {
   void step();
   /// Position behind the last entry taken.
   [[nodiscard]] uint64_t position() const { return position_; }
-  void start_at(uint64_t position) { position_ = position; }
+  void start_at(uint64_t position);
 
   /// After step(), before the next apply().
   void save(StateWriter& out) const;
@@ -71,6 +74,10 @@ class Lane {
   /// destroyed.
   void take_over(Lane& old, LoadReport& report);
 
+  /// `said` was heard up to the same position, this lane was not: its incidents and alerts go on
+  /// where those of `said` are. After step() of both.
+  void follow(const Lane& said);
+
   [[nodiscard]] LaneStatus status() const;
   /// By name: what has been evaluated of each source (its queue is not known here).
   [[nodiscard]] std::vector<SourceStatus> sources() const;
@@ -78,6 +85,7 @@ class Lane {
   engine::Engine& engine() { return *engine_; }
   [[nodiscard]] const engine::Engine& engine() const { return *engine_; }
   [[nodiscard]] const std::shared_ptr<const abi::CompiledPack>& pack() const { return pack_; }
+  [[nodiscard]] const std::string& set_key() const { return options_.set_key; }
   /// Firings so far, by name of the signal, over reloads (the oracle of the reload test).
   [[nodiscard]] std::map<std::string, uint64_t> firings() const;
 
@@ -95,6 +103,8 @@ class Lane {
   Lane(std::shared_ptr<const abi::CompiledPack> pack, const LaneOptions& options, LaneSinks sinks);
   reflex::Status prepare();
   reflex::Status read_inventories();
+  void make_policy();
+  void load_alerts_of(const Lane& other, std::vector<std::string>& notes);
   void take_body(const Entry& entry, const BodyView& body);
   void take_feedback(const Entry& entry);
   void take_suppression(const SuppressionOrder& order);

@@ -1,4 +1,4 @@
-// Keeping back and letting go; see lane_output.h.
+// Muting and keeping; see lane_output.h.
 #include "runtime/serve/lane_output.h"
 
 #include <utility>
@@ -11,21 +11,15 @@ void LaneOutput::say(Outgoing&& line) {
     lock.unlock();
     return publisher_.push(std::move(line));
   }
+  if (mode_ == Mode::kCandidate) return;
   kept_.push_back(std::move(line));
-  if (mode_ == Mode::kShadow && kept_.size() > kShadowMax) kept_.pop_front();
+  if (kept_.size() > kShadowMax) kept_.pop_front();
 }
 
 void LaneOutput::go_live() {
-  std::deque<Outgoing> kept;
-  {
-    const std::lock_guard lock(mutex_);
-    // What a shadow said before is no verdict of ours: its incidents go on under their next
-    // revision.
-    if (mode_ == Mode::kCandidate) kept.swap(kept_);
-    kept_.clear();
-    mode_ = Mode::kLive;
-  }
-  for (Outgoing& line : kept) publisher_.push(std::move(line));
+  const std::lock_guard lock(mutex_);
+  kept_.clear();
+  mode_ = Mode::kLive;
 }
 
 std::vector<std::shared_ptr<const abi::Verdict>> LaneOutput::shown() const {

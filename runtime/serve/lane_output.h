@@ -1,8 +1,8 @@
-// LaneOutput: where the verdicts of one lane go: out, or kept back while it is a candidate.
+// LaneOutput: where the verdicts of one lane go: out, or nowhere while it is a candidate.
 //
-// A candidate catches up muted: what it says is kept, and goes out when it becomes live; the store
-// leaves out what was said before. A shadow's verdicts are only looked at: the newest kShadowMax
-// are kept, all are counted. Threads: the lane's thread says, others change and look.
+// A candidate catches up muted: the set that is live then speaks for the same events
+// (Lane::follow()). A shadow's verdicts are only looked at: the newest kShadowMax are kept.
+// Threads: the lane's thread says, others change and look.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class LaneOutput {
   LaneOutput(Publisher& publisher, Mode mode) : publisher_(publisher), mode_(mode) {}
 
   void say(Outgoing&& line);
-  /// What was kept back goes out, then everything at once.
+  /// From now on everything goes out; what a shadow said before is no verdict of ours.
   void go_live();
   /// Of a shadow: its newest verdicts, oldest first.
   [[nodiscard]] std::vector<std::shared_ptr<const abi::Verdict>> shown() const;

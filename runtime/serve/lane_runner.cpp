@@ -100,11 +100,14 @@ bool LaneRunner::step(uint64_t limit) {
   uint64_t bytes = 0;
   Entry entry;
   bool any = false;
-  while (bytes < kStepBytes && reader_.position() < limit && reader_.next(entry)) {
+  bool at_set = false;
+  while (!at_set && bytes < kStepBytes && reader_.position() < limit && reader_.next(entry)) {
     if (!any) step_wall_ns_ = entry.wall_ns;
     any = true;
     bytes += entry.payload.size() + 1;
     lane_->apply(entry);
+    // Set before the entry was written, and read after it: it is never missed.
+    at_set = entry.type == EntryType::kSet && entry.position >= set_from_;
   }
   if (!any) {
     if (!reader_.error().empty()) {
@@ -117,8 +120,43 @@ bool LaneRunner::step(uint64_t limit) {
   lane_->step();
   count_step(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   position_.store(lane_->position(), std::memory_order_release);
+  if (at_set) reach_set();
   publish(false);
   return true;
+}
+
+void LaneRunner::reach_set() {
+  set_from_ = UINT64_MAX;
+  std::unique_lock lock(mutex_);
+  const auto task = std::exchange(at_set_, nullptr);
+  if (!task) return;
+  at_set_runs_ = true;
+  lock.unlock();
+  task(*lane_);
+  lock.lock();
+  at_set_runs_ = false;
+  changed_.notify_all();
+}
+
+void LaneRunner::await_set(std::function<void(Lane&)> task) {
+  const std::lock_guard lock(mutex_);
+  at_set_ = std::move(task);
+  set_from_ = journal_.end();
+}
+
+void LaneRunner::do_not_stop_behind_set() {
+  const std::lock_guard lock(mutex_);
+  set_from_ = UINT64_MAX;
+  at_set_ = nullptr;
+}
+
+void LaneRunner::stop_behind_set() {
+  await_set([this](Lane&) {
+    const std::lock_guard lock(mutex_);
+    hold_ = Hold::kHere;
+    ++hold_changes_;
+    held_ = false;
+  });
 }
 
 void LaneRunner::count_step(double seconds) {
@@ -167,22 +205,28 @@ bool LaneRunner::ask(std::function<void(Lane&)> run, std::chrono::milliseconds t
 
 LaneRunner::Exchanged LaneRunner::exchange(std::unique_ptr<Lane> next,
                                            const std::function<void(Lane& old, Lane& next)>& take,
-                                           std::chrono::milliseconds timeout) {
+                                           const std::function<bool()>& write) {
   uint64_t published = 0;
-  const bool asked = ask(
-      [&](Lane& old) {
-        const auto began = std::chrono::steady_clock::now();
-        take(old, *next);
-        lane_.swap(next);
-        published_ = {};  // the next step shows it
-        const std::lock_guard lock(mutex_);
-        exchange_began_ = began;
-        published = published_count_;
-      },
-      timeout);
-  if (!asked) return {};
-  // Why 1 s: a view that is late does no harm; a step takes some ms.
+  bool done = false;
+  await_set([&](Lane& old) {
+    const auto began = std::chrono::steady_clock::now();
+    take(old, *next);
+    lane_.swap(next);
+    published_ = {};  // the next step shows it
+    const std::lock_guard lock(mutex_);
+    exchange_began_ = began;
+    published = published_count_;
+    done = true;
+  });
+  const bool written = write();
   std::unique_lock lock(mutex_);
+  if (written) changed_.wait(lock, [&] { return done || (stopping_ && !at_set_runs_); });
+  if (!done) {
+    set_from_ = UINT64_MAX;
+    at_set_ = nullptr;
+    return {};
+  }
+  // Why 1 s: a view that is late does no harm; a step takes some ms.
   changed_.wait_for(lock, std::chrono::seconds(1),
                     [&] { return stopping_ || published_count_ != published; });
   return {std::move(next), exchange_us_};
@@ -201,18 +245,22 @@ uint64_t LaneRunner::hold() {
   return position();
 }
 
-bool LaneRunner::hold_at(uint64_t at) {
-  std::unique_lock lock(mutex_);
-  hold_ = Hold::kAt;
-  ++hold_changes_;
-  hold_position_ = at;
-  held_ = false;
+void LaneRunner::stop_at(uint64_t at) {
+  {
+    const std::lock_guard lock(mutex_);
+    hold_ = Hold::kAt;
+    ++hold_changes_;
+    hold_position_ = at;
+    held_ = false;
+  }
   changed_.notify_all();
-  lock.unlock();
   journal_.poke();
-  lock.lock();
+}
+
+bool LaneRunner::wait_held() {
+  std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return held_ || stopping_; });
-  return !stopping_ && position() == at;
+  return !stopping_;
 }
 
 void LaneRunner::release() {

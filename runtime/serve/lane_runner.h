@@ -1,8 +1,9 @@
 // LaneRunner: a thread that runs one lane over the journal.
 //
 // The thread reads what is on disk, a step at a time; between two steps it does what others ask of
-// it. Two runners over one journal can be made to stand at the same position (hold_at), which is
-// how one takes the other's place.
+// it. A step ends behind an entry that names a pack set (EntryType::kSet), when someone waits for it:
+// there another lane takes the place of the one at work (exchange), or two runners over one journal
+// come to stand at the same position (stop_behind_set), so that one can take the other's place.
 // Threads: every function from any, but not from inside of a task.
 #pragma once
 
@@ -45,21 +46,27 @@ class LaneRunner {
   /// Runs `task` on the thread between two steps; false when it stops first or time is up (then
   /// the task will not run).
   bool ask(std::function<void(Lane&)> task, std::chrono::milliseconds timeout);
-  /// Between two steps `next` takes the place of the lane, which is given back; the thread goes on
-  /// with `next` at the same position. `take` makes one of the other, on the thread. Null when it
-  /// stops first or time is up: then `next` is gone and nothing has changed. Returns when view() is
-  /// that of `next`. One call at a time.
+  /// `write` puts an entry of EntryType::kSet into the journal. Behind it `next` takes the place of
+  /// the lane, which is given back; the thread goes on with `next`. `take` makes one of the other, on
+  /// the thread. Null when nothing was written, or it stops first: then `next` is gone and nothing
+  /// has changed. Returns when view() is that of `next`. One call at a time.
   struct Exchanged {
     std::unique_ptr<Lane> old;
     double stopped_us = 0;  // from the end of one step to the beginning of the next one
   };
   Exchanged exchange(std::unique_ptr<Lane> next,
                      const std::function<void(Lane& old, Lane& next)>& take,
-                     std::chrono::milliseconds timeout);
+                     const std::function<bool()>& write);
+  /// From now on: it stops behind the next entry of EntryType::kSet that is written, as by hold().
+  void stop_behind_set();
+  /// No such entry was written.
+  void do_not_stop_behind_set();
   /// Stops between two steps and stays there until release(); the position.
   uint64_t hold();
-  /// Goes on to exactly `position` and stays there. False when it cannot get there (stopping).
-  bool hold_at(uint64_t position);
+  /// From now on, or from its start: it goes on to exactly `position`, as by hold().
+  void stop_at(uint64_t position);
+  /// Until it stands; false when it ends instead.
+  bool wait_held();
   void release();
   /// Since when it is held; only while it is.
   [[nodiscard]] std::chrono::steady_clock::time_point held_since() const;
@@ -86,6 +93,8 @@ class LaneRunner {
   enum class Hold : uint8_t { kNo, kHere, kAt };
 
   void work();
+  void reach_set();
+  void await_set(std::function<void(Lane&)> task);
   void do_tasks(std::unique_lock<std::mutex>& lock);
   bool step(uint64_t limit);
   void publish(bool now);
@@ -114,6 +123,9 @@ class LaneRunner {
   std::optional<std::chrono::steady_clock::time_point> exchange_began_;  // until the next step
   double exchange_us_ = 0;
   std::string error_;
+  std::function<void(Lane&)> at_set_;  // what is to be done behind an entry of kSet
+  bool at_set_runs_ = false;
+  std::atomic<uint64_t> set_from_ = UINT64_MAX;  // the first such entry at or behind it
   std::thread thread_;
 };
 

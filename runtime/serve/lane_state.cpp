@@ -97,10 +97,11 @@ reflex::Status Lane::load(StateReader& in, LoadReport& report) {
   in.leave();
   if (in.failed()) return bad;
   // The inventory may have changed since.
-  if (!options_.inventories.empty()) {
+  if (options_.inventories && !options_.inventories->empty()) {
     if (auto status = read_inventories(); !status.ok()) return status;
     engine_->see_inventory();
   }
+  options_.inventories.reset();
   return ok_status();
 }
 
@@ -133,11 +134,25 @@ void Lane::take_over(Lane& old, LoadReport& report) {
   for (auto& [name, source] : sources_) {
     if (source.log) source.log->use(pack_, sinks_.rejected);
   }
-  StateWriter alerts(*pack_->symbols);  // few, and rules on verdicts may say something else
-  old.policy_->save(alerts);
+  load_alerts_of(old, report.notes);
+  options_.inventories.reset();
+}
+
+/// By bytes: they are few, and rules on verdicts may say something else.
+void Lane::load_alerts_of(const Lane& other, std::vector<std::string>& notes) {
+  StateWriter alerts(*other.pack_->symbols);
+  other.policy_->save(alerts);
   const std::string bytes = alerts.take();
   StateReader reader(bytes, *pack_->symbols);
-  RFX_CHECK(policy_->load(reader, report.notes).ok());
+  RFX_CHECK(policy_->load(reader, notes).ok());
+}
+
+void Lane::follow(const Lane& said) {
+  engine_->follow(*said.engine_);
+  open_incidents_ = said.open_incidents_;
+  make_policy();
+  std::vector<std::string> known;  // the report of load() has them
+  load_alerts_of(said, known);
 }
 
 void Lane::save_counts(StateWriter& out) const {

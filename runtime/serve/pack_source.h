@@ -32,6 +32,8 @@ struct PackRequest {
   std::vector<std::string> profiles;  // empty: those near the packs
   /// Of the set whose place it may take: its names keep their ids. Null: a new one.
   std::shared_ptr<SymbolTable> symbols;
+  /// When there are any: compiled in place of `paths`, under the paths that they had.
+  std::vector<SourceText> files;
 };
 
 /// Called from any thread, one call at a time. Errors: of the environment.

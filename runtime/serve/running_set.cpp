@@ -1,4 +1,4 @@
-// Making and meeting; see running_set.h.
+// Making; see running_set.h.
 #include "runtime/serve/running_set.h"
 
 #include <utility>
@@ -62,24 +62,6 @@ Result<std::shared_ptr<RunningSet>> make_running(const RunningParts& parts, Load
   auto prepared = prepare(parts, std::move(set), mode, nullptr);
   if (!prepared.ok()) return prepared.error();
   return with_state(parts, std::move(prepared).value(), state, position);
-}
-
-bool meet_ahead(LaneRunner& old, LaneRunner& next) {
-  if (next.position() < old.position()) return false;
-  const uint64_t at = next.hold();
-  // Two steps at once may have carried `old` beyond; then it is held there and let go.
-  if (at >= old.position() && old.hold_at(at)) return true;
-  old.release();
-  next.release();
-  return false;
-}
-
-bool meet(LaneRunner& a, LaneRunner& b) {
-  const uint64_t at_a = a.hold();
-  const uint64_t at_b = b.hold();
-  if (at_a < at_b) return a.hold_at(at_b);
-  if (at_b < at_a) return b.hold_at(at_a);
-  return true;
 }
 
 }  // namespace reflex::serve

@@ -48,11 +48,4 @@ Result<std::shared_ptr<RunningSet>> make_running(const RunningParts& parts, Load
                                                  LaneOutput::Mode mode, std::string_view state,
                                                  uint64_t position);
 
-/// Lets `next` stand where it is and `old` come there, so that `old` stops no longer than it takes
-/// to say so. True: both are held at the same position. False: `next` was not ahead; both run on.
-bool meet_ahead(LaneRunner& old, LaneRunner& next);
-/// Brings both to the same position, as late as either of them is, and leaves them held there.
-/// False when one of them stops.
-bool meet(LaneRunner& a, LaneRunner& b);
-
 }  // namespace reflex::serve

@@ -1,43 +1,44 @@
-// Compile, model, history; the copies. See set_loader.h.
+// Compile, model, history. See set_loader.h.
 #include "runtime/serve/set_loader.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "runtime/base/crc32c.h"
 #include "runtime/base/time.h"
 #include "runtime/learn/labels.h"
 #include "runtime/learn/model_file.h"
+#include "runtime/serve/disk.h"
 
 namespace reflex::serve {
 
-namespace fs = std::filesystem;
-
 namespace {
 
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) return Error{fmt::format("{} cannot be read", path)};
-  return text.str();
+/// Enough to see that a file changed; packs have a real hash.
+std::string mark_of(const SourceText& file) {
+  return fmt::format("|{}:{:08x}:{}", file.path, crc32c(file.text), file.text.size());
 }
 
-/// Enough to see that a file changed; packs have a real hash.
-std::string mark_of(const std::string& path) {
-  const auto text = read_file(path);
-  return text.ok() ? fmt::format("{}:{:08x}:{}", path, crc32c(text.value()), text.value().size())
-                   : path;
+constexpr std::string_view kModel = "model";
+constexpr std::string_view kHistory = "history";
+constexpr std::string_view kInventory = "inventory";
+
+std::shared_ptr<std::vector<engine::KnownIncident>> known_of(const SourceText& history) {
+  auto known = std::make_shared<std::vector<engine::KnownIncident>>();
+  for (const auto& label : learn::parse_labels(history.text, history.path).labels) {
+    if (!label.truth_known || label.ts_ns == kNoTimeNs) continue;
+    known->push_back({label.incident, label.ts_ns, label.culprits, label.fault});
+  }
+  return known;
 }
 
 }  // namespace
 
-std::string SetLoader::folder(const char* name) const {
-  return config_->main.text("state_dir") + "/" + name;
+void LoadedSet::let_go_of_texts() {
+  files = {};
+  beside = {};
+  lane.inventories.reset();
 }
 
 Result<SetLoader::Named> SetLoader::named() const {
@@ -58,12 +59,25 @@ Result<SetLoader::Named> SetLoader::named() const {
   return named;
 }
 
-std::variant<LoadedSet, LoadFailure> SetLoader::compile(const PackRequest& request) {
-  for (const auto* paths : {&request.paths, &request.profiles}) {
-    if (auto status = only_files(*paths); !status.ok()) {
-      return LoadFailure{{}, status.error().message};
-    }
+Result<std::vector<FileBeside>> SetLoader::read_beside() const {
+  std::vector<FileBeside> beside;
+  const auto name = [&](std::string_view role, const std::string& path) {
+    if (!path.empty()) beside.push_back({std::string(role), {path, ""}});
+  };
+  name(kModel, config_->main.text("packs.model"));
+  name(kHistory, config_->main.text("packs.history"));
+  for (const auto& path : config_->main.texts("packs.inventories")) name(kInventory, path);
+  for (auto& [role, file] : beside) {
+    if (auto status = only_files({file.path}); !status.ok()) return status.error();
+    auto text = read_whole(file.path);
+    if (!text.ok()) return Error(text.error()).in(role);
+    file.text = std::move(text).value();
   }
+  return beside;
+}
+
+std::variant<LoadedSet, LoadFailure> SetLoader::compile(const PackRequest& request,
+                                                        std::vector<FileBeside> beside) {
   auto compiled = source_(request);
   if (!compiled.ok()) return LoadFailure{{}, compiled.error().message};
   CompiledSet& all = compiled.value();
@@ -71,6 +85,7 @@ std::variant<LoadedSet, LoadFailure> SetLoader::compile(const PackRequest& reque
   LoadedSet set;
   set.pack = std::move(all.pack);
   set.files = std::move(all.files);
+  set.beside = std::move(beside);
   set.diagnostics = std::move(all.diagnostics);
   set.compile_ms = all.compile_ms;
   set.code_bytes = all.code_bytes;
@@ -81,31 +96,30 @@ std::variant<LoadedSet, LoadFailure> SetLoader::compile(const PackRequest& reque
 
 reflex::Status SetLoader::complete(LoadedSet& set) const {
   set.identity = set.pack->set_sha256;
-  set.lane.inventories = config_->main.texts("packs.inventories");
-  std::vector<std::string> others = set.lane.inventories;
-  for (const char* key : {"packs.model", "packs.history"}) others.push_back(config_->main.text(key));
-  if (auto status = only_files(others); !status.ok()) return status;
   set.lane.engine.threads =
       static_cast<unsigned>(std::max<int64_t>(1, config_->main.number("threads")));
-  if (const auto& model = config_->main.text("packs.model"); !model.empty()) {
-    auto loaded = learn::load_model(model, *set.pack);
-    if (!loaded.ok()) return loaded.error();
-    set.lane.engine.model = std::make_shared<const abi::Model>(std::move(loaded).value());
-    set.identity += "|" + mark_of(model);
-  }
-  if (const auto& history = config_->main.text("packs.history"); !history.empty()) {
-    auto file = learn::read_labels(history);
-    if (!file.ok()) return file.error();
-    auto known = std::make_shared<std::vector<engine::KnownIncident>>();
-    for (const auto& label : file.value().labels) {
-      if (!label.truth_known || label.ts_ns == kNoTimeNs) continue;
-      known->push_back({label.incident, label.ts_ns, label.culprits, label.fault});
+  std::vector<SourceText> inventories;
+  for (const auto& [role, file] : set.beside) {
+    if (role == kInventory) {
+      set.inventory += mark_of(file);
+      inventories.push_back(file);
+      continue;
     }
-    set.lane.engine.known = std::move(known);
-    set.identity += "|" + mark_of(history);
+    set.identity += mark_of(file);
+    if (role == kHistory) {
+      set.lane.engine.known = known_of(file);
+    } else {
+      auto model = learn::parse_model(file.text, *set.pack, file.path);
+      if (!model.ok()) return model.error();
+      set.lane.engine.model = std::make_shared<const abi::Model>(std::move(model).value());
+    }
   }
-  for (const auto& path : set.lane.inventories) set.inventory += "|" + mark_of(path);
+  if (!inventories.empty()) {
+    set.lane.inventories = std::make_shared<const std::vector<SourceText>>(std::move(inventories));
+  }
   set.identity += set.inventory;
+  set.key = fmt::format("{}-{:08x}", set.pack->set_sha256.substr(0, 16), crc32c(set.identity));
+  set.lane.set_key = set.key;
   for (const auto& source : config_->sources) {
     const auto zone = parse_rfc3339("1970-01-02T00:00:00" + source.text("tz"));
     if (!zone)
@@ -119,65 +133,58 @@ reflex::Status SetLoader::complete(LoadedSet& set) const {
 std::variant<LoadedSet, LoadFailure> SetLoader::load(std::shared_ptr<SymbolTable> symbols) {
   auto names = named();
   if (!names.ok()) return LoadFailure{{}, names.error().message};
-  auto loaded = compile({names.value().packs, names.value().profiles, symbols});
+  auto loaded = load_configured(names.value(), {names.value().packs, names.value().profiles, symbols, {}});
   auto* set = std::get_if<LoadedSet>(&loaded);
   if (set == nullptr) return loaded;
-  const std::string& wanted = names.value().sha256;
-  if (!wanted.empty() && set->pack->set_sha256 != wanted) {
-    return LoadFailure{
-        {},
-        fmt::format("the manifest wants set {}, the files are {}", wanted, set->pack->set_sha256)};
-  }
   configured_ = set->identity;
-  const auto replaced = read_file(folder("promoted.of"));
-  if (replaced.ok() && replaced.value() == configured_) {
-    auto promoted = compile({{folder("promoted")}, {folder("promoted")}, symbols});
-    if (std::holds_alternative<LoadedSet>(promoted)) return promoted;
+  const auto promoted = kept_.promoted();
+  if (promoted && promoted->instead_of == configured_) {
+    auto stands_in = load_kept(promoted->key, symbols);
+    if (std::holds_alternative<LoadedSet>(stands_in)) return stands_in;
+  }
+  return loaded;
+}
+
+std::variant<LoadedSet, LoadFailure> SetLoader::load_configured(const Named& named,
+                                                                const PackRequest& request) {
+  for (const auto* paths : {&request.paths, &request.profiles}) {
+    if (auto status = only_files(*paths); !status.ok()) {
+      return LoadFailure{{}, status.error().message};
+    }
+  }
+  auto beside = read_beside();
+  if (!beside.ok()) return LoadFailure{{}, beside.error().message};
+  auto loaded = compile(request, std::move(beside).value());
+  const auto* set = std::get_if<LoadedSet>(&loaded);
+  if (set != nullptr && !named.sha256.empty() && set->pack->set_sha256 != named.sha256) {
+    return LoadFailure{{},
+                       fmt::format("the manifest wants set {}, the files are {}", named.sha256,
+                                   set->pack->set_sha256)};
   }
   return loaded;
 }
 
 std::variant<LoadedSet, LoadFailure> SetLoader::load_paths(const std::vector<std::string>& paths) {
-  return compile({paths, config_->main.texts("packs.profiles"), nullptr});
+  return load_configured({}, {paths, config_->main.texts("packs.profiles"), nullptr, {}});
 }
 
-std::variant<LoadedSet, LoadFailure> SetLoader::load_copy() {
-  std::error_code none;
-  if (!fs::exists(folder("active"), none))
-    return LoadFailure{{}, "there is no copy of an older set"};
-  return compile({{folder("active")}, {folder("active")}, nullptr});
-}
-
-/// Written beside and renamed: a crash leaves the old copy, the new one, or none, but no mixture.
-reflex::Status SetLoader::write_copy(const LoadedSet& set, const std::string& target) const {
-  const std::string part = target + ".part";
-  std::error_code error;
-  fs::remove_all(part, error);
-  for (const auto& file : set.files) {
-    const fs::path path = fs::path(part) / fs::absolute(file.path, error).relative_path();
-    fs::create_directories(path.parent_path(), error);
-    std::ofstream out(path, std::ios::binary);
-    out << file.text;
-    out.flush();
-    if (!out) return Error{fmt::format("{} cannot be written", path.string())};
+std::variant<LoadedSet, LoadFailure> SetLoader::load_kept(const std::string& key,
+                                                          std::shared_ptr<SymbolTable> symbols) {
+  auto kept = kept_.read(key);
+  if (!kept.ok()) return LoadFailure{{}, kept.error().message};
+  PackRequest request;
+  request.symbols = std::move(symbols);
+  request.files = std::move(kept.value().files);
+  auto loaded = compile(request, std::move(kept.value().beside));
+  const auto* set = std::get_if<LoadedSet>(&loaded);
+  if (set != nullptr && set->key != key) {
+    return LoadFailure{{}, fmt::format("what is kept of set {} is another one", key)};
   }
-  fs::remove_all(target, error);
-  fs::rename(part, target, error);
-  if (error) return Error{fmt::format("{}: {}", target, error.message())};
-  return ok_status();
-}
-
-reflex::Status SetLoader::keep_copy(const LoadedSet& set) {
-  return write_copy(set, folder("active"));
+  return loaded;
 }
 
 reflex::Status SetLoader::keep_promoted(const LoadedSet& set) {
-  if (auto status = write_copy(set, folder("promoted")); !status.ok()) return status;
-  std::ofstream out(folder("promoted.of"), std::ios::binary);
-  out << configured_;
-  out.flush();
-  if (!out) return Error{folder("promoted.of") + " cannot be written"};
-  return ok_status();
+  return kept_.note_promoted({set.key, configured_});
 }
 
 int64_t manifest_changed_ns(const Config& config) {

@@ -46,6 +46,7 @@ reflex::Status Snapshots::write(const CapturedState& state, int64_t wall_ns) {
   engine::SnapshotHeader header;
   header.set_sha256 = state.set_sha256;
   header.packs = state.packs;
+  header.set_key = state.set_key;
   header.position = state.position;
   header.wall_ns = wall_ns;
   auto wrote = engine::write_snapshot(path_of(state.position), header, state.bytes);

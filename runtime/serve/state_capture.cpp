@@ -83,6 +83,7 @@ Result<CapturedState> capture_state(LaneRunner& runner) {
       [&](Lane& lane) {
         const auto began = Clock::now();
         state.set_sha256 = lane.pack()->set_sha256;
+        state.set_key = lane.set_key();
         state.packs = lane.pack()->packs;
         state.position = lane.position();
         if (kMayFork && lane.engine().counters().keys > kKeysInPlaceMax) {

@@ -18,7 +18,7 @@
 namespace reflex::serve {
 
 struct CapturedState {
-  std::string set_sha256;
+  std::string set_sha256, set_key;
   std::vector<abi::PackIdentity> packs;
   uint64_t position = 0;
   std::string bytes;

@@ -40,7 +40,10 @@ Result<CompiledSet> compile_for_test(const PackRequest& request, bool jit,
   options.backend = jit ? compiler::Backend::kJit : compiler::Backend::kInterp;
   options.compile_threads = 1;
   options.cache = cache;
-  auto compiled = compiler::compile(paths, options);
+  std::vector<compiler::InMemoryFile> texts;
+  for (const auto& file : request.files) texts.push_back({file.path, file.text});
+  auto compiled = texts.empty() ? compiler::compile(paths, options)
+                                : compiler::compile_text(texts, options);
   if (!compiled.ok()) return compiled.error();
   compiler::Compilation& c = *compiled.value();
   CompiledSet set;
@@ -48,6 +51,11 @@ Result<CompiledSet> compile_for_test(const PackRequest& request, bool jit,
     set.diagnostics.push_back(diag::render_text(c.sink.sorted(), c.sources, {}));
   } else {
     set.pack = c.pack;
+  }
+  if (!texts.empty()) {
+    set.files = request.files;
+    cache->keep(std::move(c));
+    return set;
   }
   auto files = compiler::find_sources(paths);
   if (!files.ok()) return files.error();
