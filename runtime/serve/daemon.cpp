@@ -287,7 +287,7 @@ serve::Status Daemon::status() {
 bool Daemon::settle(std::chrono::milliseconds timeout) {
   const auto until = Clock::now() + timeout;
   const uint64_t end = journal_->end();
-  while (evaluated() < end) {
+  while (evaluated() < end || switching_) {
     if (Clock::now() > until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }

@@ -100,7 +100,9 @@ class Daemon final : public DaemonPort {
   struct SetSwitch {
     uint64_t position = 0, next = 0;  // of its first byte, of what follows it
     SetEntry to;
-    [[nodiscard]] uint64_t base() const { return std::min(to.base, next); }
+    /// Where a lane stands before it: never behind the entry, where a snapshot of it would say that
+    /// the set before reads on.
+    [[nodiscard]] uint64_t base() const { return std::min(to.base, position); }
   };
   struct Beginning {
     std::shared_ptr<RunningSet> running;

@@ -46,15 +46,14 @@ reflex::Status Daemon::note_configured(const LoadedSet& set, const std::string& 
 /// that reads on from there.
 void Daemon::drop_idle_switches(uint64_t position, std::string& key,
                                 std::vector<SetSwitch>& ahead) {
-  while (!ahead.empty() && ahead.front().position == position) {
-    key = ahead.front().to.key;
-    position = ahead.front().next;
-    ahead.erase(ahead.begin());
-  }
   std::string live = key;
   std::erase_if(ahead, [&](const SetSwitch& at) {
     return std::exchange(live, at.to.key) == at.to.key;
   });
+  // To load a state into another set is what a change does: the first one needs no set before it.
+  if (ahead.empty() || ahead.front().position != position || ahead.front().to.warm) return;
+  key = ahead.front().to.key;
+  ahead.erase(ahead.begin());
 }
 
 Result<Daemon::Beginning> Daemon::begin_at(const SnapshotHeader& from, std::string_view state,

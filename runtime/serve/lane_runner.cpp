@@ -120,8 +120,11 @@ bool LaneRunner::step(uint64_t limit) {
   lane_->step();
   count_step(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   position_.store(lane_->position(), std::memory_order_release);
-  if (at_set) reach_set();
-  publish(false);
+  if (at_set) {
+    reach_set();  // what is shown comes with the next step: a reload waits for it
+  } else {
+    publish(false);
+  }
   return true;
 }
 

@@ -338,6 +338,7 @@ TEST(Daemon, AShadowSaysWhatItWouldAndIsPromotedWarm) {
   // It stays in force over a restart, until the configured packs change.
   world.kill();
   world.start();
+  world.settle();
   EXPECT_EQ(world.daemon().status().live.set_sha256, started.set_sha256);
   world.write_pack(test_pack(5));
   EXPECT_EQ(world.daemon().reload().outcome, Outcome::kSwapped);

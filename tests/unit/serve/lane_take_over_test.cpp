@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <random>
+#include <sstream>
 
 #include "compiler/driver/compile.h"
 #include "runtime/base/time.h"
@@ -88,6 +90,13 @@ class Input {
       second_ += static_cast<int64_t>(random_() % 4);
       const auto [type, payload] = next();
       give(lanes, type, payload);
+    }
+  }
+  /// Nothing more happens, and time goes on.
+  void pass(Told& lane, int64_t seconds) {
+    for (const int64_t end = second_ + seconds; second_ < end;) {
+      say(lane, second_ + 10, R"("kind":"net.drop","node":"far","value":1)");
+      give({&lane}, EntryType::kTick, "");
     }
   }
   /// One event at a second.
@@ -226,6 +235,55 @@ TEST_P(LaneTakeOver, IsTheLaneThatWasRestored) {
   EXPECT_EQ(*moved->said, *restored->said);
   EXPECT_EQ(moved->lane->firings(), restored->lane->firings());
   EXPECT_GT(said, 10'000u);
+}
+
+/// (incident, revision) of each verdict line, and whether it was the final one.
+std::map<std::string, std::vector<std::pair<int, bool>>> revisions_in(const std::string& lines) {
+  std::map<std::string, std::vector<std::pair<int, bool>>> by_incident;
+  const auto after = [](const std::string& line, const std::string& key) {
+    return line.substr(line.find(key) + key.size());
+  };
+  std::istringstream in(lines);
+  for (std::string line; std::getline(in, line);) {
+    if (line.find("reflex.verdict/1") == std::string::npos) continue;
+    const std::string incident = after(line, "\"incident\":\"");
+    by_incident[incident.substr(0, incident.find('"'))].emplace_back(
+        std::stoi(after(line, "\"revision\":")), line.find("\"final\":true") != std::string::npos);
+  }
+  return by_incident;
+}
+
+// Over the events of a window one lane speaks and the next one, which has the state of before, does
+// not: together they say of each incident its revisions 1, 2, 3 ..., the last one final, once.
+TEST_P(LaneTakeOver, AMutedLaneGoesOnWhereTheOtherOneSpoke) {
+  const auto seed = static_cast<uint64_t>(GetParam());
+  const auto symbols = std::make_shared<SymbolTable>();
+  Input input(seed);
+  auto live = std::make_unique<Told>(compile(0, symbols), 1);
+  std::string said;
+  for (int reload = 1; reload <= 12; ++reload) {
+    input.feed({live.get()}, 60);
+    const std::string state = live->saved();
+    auto next = std::make_unique<Told>(compile(reload, std::make_shared<SymbolTable>()), 1);
+    StateReader reader(state, *next->lane->pack()->symbols);
+    LoadReport report;
+    ASSERT_TRUE(next->lane->load(reader, report).ok());
+    input.feed({live.get(), next.get()}, 25);
+    said += *live->said;
+    next->said->clear();
+    next->lane->follow(*live->lane);
+    live = std::move(next);
+  }
+  input.pass(*live, 600);
+  said += *live->said;
+  const auto incidents = revisions_in(said);
+  EXPECT_GT(incidents.size(), 10u);
+  for (const auto& [incident, revisions] : incidents) {
+    for (size_t i = 0; i < revisions.size(); ++i) {
+      EXPECT_EQ(revisions[i].first, static_cast<int>(i) + 1) << incident;
+      EXPECT_EQ(revisions[i].second, i + 1 == revisions.size()) << incident;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LaneTakeOver, testing::Range(1, 9));
