@@ -403,7 +403,7 @@ bool Daemon::promote_warm(const std::shared_ptr<RunningSet>& next, ReloadAnswer&
   }
   const std::lock_guard still(snapshot_mutex_);
   auto state = capture_state(*next->runner);
-  auto kept = state.ok() ? kept_->keep_state(next->set.key, state.value(), journal_->end())
+  auto kept = state.ok() ? kept_->keep_state(next->set.key, state.value())
                                    : reflex::Status(state.error());
   if (kept.ok()) return swap_in(next, {next->set.key, state.value().position, true}, answer);
   answer.error = kept.error().message;

@@ -135,7 +135,7 @@ Result<std::shared_ptr<RunningSet>> Daemon::switch_at(const SetSwitch& at,
   const std::lock_guard still(snapshot_mutex_);
   std::string state;
   if (at.to.warm) {
-    auto kept = kept_->read_state(at.to.key);
+    auto kept = kept_->read_state(at.to.key, at.to.base);
     if (!kept.ok()) return kept.error();
     state = std::move(kept.value().state);
   } else {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 
@@ -157,22 +158,21 @@ Result<KeptSet> KeptSets::read(const std::string& key) const {
   return set;
 }
 
-reflex::Status KeptSets::keep_state(const std::string& key, const CapturedState& state, uint64_t until) {
-  {
-    const std::lock_guard lock(mutex_);
-    state_until_[key] = until;
-  }
+std::string KeptSets::state_path(const std::string& key, uint64_t position) const {
+  return fmt::format("{}/{}@{}{}", folder_, key, position, kStateSuffix);
+}
+
+reflex::Status KeptSets::keep_state(const std::string& key, const CapturedState& state) {
   engine::SnapshotHeader header;
   header.set_sha256 = state.set_sha256;
   header.packs = state.packs;
   header.position = state.position;
   header.set_key = key;
-  return engine::write_snapshot(fmt::format("{}/{}{}", folder_, key, kStateSuffix), header,
-                                state.bytes);
+  return engine::write_snapshot(state_path(key, state.position), header, state.bytes);
 }
 
-Result<engine::Snapshot> KeptSets::read_state(const std::string& key) const {
-  return engine::read_snapshot(fmt::format("{}/{}{}", folder_, key, kStateSuffix));
+Result<engine::Snapshot> KeptSets::read_state(const std::string& key, uint64_t position) const {
+  return engine::read_snapshot(state_path(key, position));
 }
 
 reflex::Status KeptSets::note_promoted(const Promoted& promoted) {
@@ -209,24 +209,18 @@ void KeptSets::retire(const std::string& key, uint64_t position) {
   until_[key] = position;
 }
 
-bool KeptSets::is_over(const std::map<std::string, uint64_t>& until, const std::string& key,
-                       uint64_t journal_begin) const {
-  const auto known = until.find(key);
-  return (known == until.end() ? found_until_ : known->second) < journal_begin;
-}
-
 void KeptSets::trim(uint64_t journal_begin) {
   const std::lock_guard lock(mutex_);
+  remove_states_before(journal_begin);
   const auto of_promotion = promoted();
   std::error_code none;
   std::set<std::string> used;
   bool removed = false;
   for (const std::string& key : keys()) {
-    if (is_over(state_until_, key, journal_begin)) {
-      fs::remove(fmt::format("{}/{}{}", folder_, key, kStateSuffix), none);
-    }
+    const auto known = until_.find(key);
+    const uint64_t until = known == until_.end() ? found_until_ : known->second;
     const bool stands_in = of_promotion && of_promotion->key == key;
-    if (is_over(until_, key, journal_begin) && !stands_in) {
+    if (until < journal_begin && !stands_in) {
       removed |= fs::remove(path_of(key), none);
       until_.erase(key);
       continue;
@@ -236,6 +230,20 @@ void KeptSets::trim(uint64_t journal_begin) {
     for (const auto& [role, source] : index.value().texts) used.insert(source.text);
   }
   if (removed) remove_texts_but(used);
+}
+
+void KeptSets::remove_states_before(uint64_t position) const {
+  std::error_code none;
+  std::vector<fs::path> over;
+  for (const auto& file : fs::directory_iterator(folder_, none)) {
+    const std::string name = file.path().filename().string();
+    const size_t at = name.find('@');
+    uint64_t of = UINT64_MAX;
+    if (at == std::string::npos || !name.ends_with(kStateSuffix)) continue;
+    std::from_chars(name.data() + at + 1, name.data() + name.size(), of);
+    if (of < position) over.push_back(file.path());
+  }
+  for (const auto& path : over) fs::remove(path, none);
 }
 
 void KeptSets::remove_texts_but(const std::set<std::string>& used) const {

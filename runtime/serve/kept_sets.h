@@ -4,7 +4,7 @@
 // crash the start reads it with that set again, whatever stands in the configured files by now.
 // Form: KEY.set names its texts (packs, data of lists, model, history, inventories) and the paths
 // that they had; a text is a file under texts/, which sets that hold the same text share.
-// KEY.state: the state that a promoted shadow came with. `promoted`: the key of the promoted set and
+// KEY@POSITION.state: the state that a promoted shadow had there. `promoted`: the key of the promoted set and
 // the identity of the configured one that it stands in for.
 // Contract: keep() returns when all is on disk. A set that was cut or changed is an Error at
 // read(), never another set. Threads: any.
@@ -48,9 +48,10 @@ class KeptSets {
   /// And needed from now on.
   reflex::Status keep(const std::string& key, const KeptSet& set);
   [[nodiscard]] Result<KeptSet> read(const std::string& key) const;
-  /// What a shadow becomes live with; needed as long as the journal has `until`.
-  reflex::Status keep_state(const std::string& key, const CapturedState& state, uint64_t until);
-  [[nodiscard]] Result<engine::Snapshot> read_state(const std::string& key) const;
+  /// What a shadow becomes live with; needed as long as the journal has what follows it.
+  reflex::Status keep_state(const std::string& key, const CapturedState& state);
+  [[nodiscard]] Result<engine::Snapshot> read_state(const std::string& key,
+                                                    uint64_t position) const;
 
   struct Promoted {
     std::string key;
@@ -76,14 +77,14 @@ class KeptSets {
   Result<std::string> keep_text(const std::string& text);
   [[nodiscard]] std::vector<std::string> keys() const;
 
-  [[nodiscard]] bool is_over(const std::map<std::string, uint64_t>& until, const std::string& key,
-                             uint64_t journal_begin) const;
+  [[nodiscard]] std::string state_path(const std::string& key, uint64_t position) const;
+  void remove_states_before(uint64_t position) const;
   void remove_texts_but(const std::set<std::string>& used) const;
 
   std::string folder_;
   std::mutex mutex_;
-  std::map<std::string, uint64_t> until_, state_until_;  // UINT64_MAX: no end is known yet
-  uint64_t found_until_ = 0;                             // of those that were there
+  std::map<std::string, uint64_t> until_;  // UINT64_MAX: no end is known yet
+  uint64_t found_until_ = 0;               // of those that were there
 };
 
 }  // namespace reflex::serve

@@ -118,7 +118,9 @@ reflex::Status SetLoader::complete(LoadedSet& set) const {
     set.lane.inventories = std::make_shared<const std::vector<SourceText>>(std::move(inventories));
   }
   set.identity += set.inventory;
-  set.key = fmt::format("{}-{:08x}", set.pack->set_sha256.substr(0, 16), crc32c(set.identity));
+  std::string where = set.identity;  // explanations name files
+  for (const auto& file : set.files) where += "|" + file.path;
+  set.key = fmt::format("{}-{:08x}", set.pack->set_sha256.substr(0, 16), crc32c(where));
   set.lane.set_key = set.key;
   for (const auto& source : config_->sources) {
     const auto zone = parse_rfc3339("1970-01-02T00:00:00" + source.text("tz"));

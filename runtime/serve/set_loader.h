@@ -23,7 +23,8 @@ struct LoadedSet {
   std::shared_ptr<const abi::CompiledPack> pack;
   LaneOptions lane;
   std::string identity;   // of the packs and the files beside them
-  std::string key;        // the same, short: what it is kept under, and named by in the journal
+  std::string key;        // the same and where, short: what it is kept under, and named by in the
+                          // journal
   std::string inventory;  // of the inventories alone
   std::vector<SourceText> files;
   std::vector<FileBeside> beside;

@@ -88,7 +88,7 @@ TEST_F(KeptSetsTest, TrimLeavesWhatTheJournalAndAPromotionNeed) {
   CapturedState state;
   state.bytes = "state";
   state.position = 40;
-  ASSERT_TRUE(sets_.keep_state("d", state, 40).ok());
+  ASSERT_TRUE(sets_.keep_state("d", state).ok());
   sets_.retire("a", 10);
   sets_.retire("b", 20);
   sets_.retire("c", 30);
@@ -100,14 +100,14 @@ TEST_F(KeptSetsTest, TrimLeavesWhatTheJournalAndAPromotionNeed) {
   EXPECT_TRUE(sets_.read("b").ok()) << "it is promoted";
   EXPECT_FALSE(sets_.read("c").ok());
   EXPECT_TRUE(sets_.read("d").ok()) << "it is live";
-  EXPECT_TRUE(sets_.read_state("d").ok());
+  EXPECT_TRUE(sets_.read_state("d", 40).ok());
   EXPECT_EQ(texts_in(folder_), 5u) << "two own texts, three that are shared";
   ASSERT_TRUE(sets_.promoted());
   EXPECT_EQ(sets_.promoted()->key, "b");
   EXPECT_EQ(sets_.promoted()->instead_of, "some\nidentity");
   sets_.trim(41);
   EXPECT_TRUE(sets_.read("d").ok());
-  EXPECT_FALSE(sets_.read_state("d").ok());
+  EXPECT_FALSE(sets_.read_state("d", 40).ok());
 }
 
 TEST_F(KeptSetsTest, WhatWasThereAtAStartIsNeededForTheJournalOfThen) {
