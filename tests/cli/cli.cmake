@@ -34,10 +34,13 @@ if(TARGET reflex)
     ${CMAKE_CURRENT_SOURCE_DIR})
   set_tests_properties(packaging_test PROPERTIES LABELS serve TIMEOUT 300)
 
-  # kill -9 of a live daemon; the long form is ./dev soak.
+  # kill -9 of a live daemon, also while rules change; the long form is ./dev soak.
   add_test(NAME crash_test COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/tests/serve/crash_test.py
     $<TARGET_FILE:reflex> --kills 12 --bodies 300)
-  set_tests_properties(crash_test PROPERTIES LABELS cli TIMEOUT 300)
+  add_test(NAME crash_edits_test COMMAND python3
+    ${CMAKE_CURRENT_SOURCE_DIR}/tests/serve/crash_test.py $<TARGET_FILE:reflex> --kills 20 --bodies 400
+    --edits 30)
+  set_tests_properties(crash_test crash_edits_test PROPERTIES LABELS cli TIMEOUT 300)
 
   add_executable(demo_test ${CMAKE_CURRENT_SOURCE_DIR}/tests/cli/demo/demo_test.cpp)
   target_link_libraries(demo_test PRIVATE reflex_flags GTest::gtest GTest::gtest_main

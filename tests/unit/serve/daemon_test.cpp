@@ -162,6 +162,30 @@ TEST(Daemon, AFullDiskRefusesInputAndLosesNothingAccepted) {
   EXPECT_EQ(world.verdicts(), straight(accepted));
 }
 
+TEST(Daemon, AFullDiskRefusesAReloadAndTheSetInForceStays) {
+  DaemonWorld world;
+  const auto disk = std::make_shared<FullDisk>();
+  world.disk = disk;
+  world.start();
+  world.give(hang_of(0, 0));
+  world.settle();
+  const auto before = world.daemon().status().live.set_sha256;
+  for (const char* more : {"# comment\n", "signal more on node { e: gpu.xid where e.code == 5 }\n"}) {
+    world.write_pack(test_pack(3, more));
+    disk->full = true;
+    const auto refused = world.daemon().reload();
+    EXPECT_EQ(refused.outcome, Outcome::kFailed);
+    EXPECT_NE(refused.error.find("cannot note the set"), std::string::npos) << refused.error;
+    EXPECT_EQ(world.daemon().status().live.set_sha256, before);
+    disk->full = false;
+  }
+  world.give(hang_of(1, 3));
+  EXPECT_EQ(world.daemon().reload().outcome, Outcome::kSwapped);
+  world.give(later(100));
+  world.settle();
+  EXPECT_EQ(world.verdicts().size(), straight({hang_of(0, 0), hang_of(1, 3), later(100)}).size());
+}
+
 TEST(Daemon, APipeAmongThePacksIsAFailedReload) {
   DaemonWorld world;
   world.start();
