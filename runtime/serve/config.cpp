@@ -378,8 +378,9 @@ std::string sink_name(const ConfigTable& sink) {
   return sink.text("name").empty() ? sink.text("type") : sink.text("name");
 }
 
-Result<Config> load_config(const ConfigRequest& request) {
-  Config config;
+Result<ReadConfig> read_config(const ConfigRequest& request) {
+  ReadConfig read;
+  Config& config = read.config;
   Reader reader(request.file);
   if (!request.file.empty()) {
     if (auto status = only_files({request.file}); !status.ok()) return status.error();
@@ -400,14 +401,20 @@ Result<Config> load_config(const ConfigRequest& request) {
   fill_defaults(config.main, config_keys());
   for (auto& source : config.sources) fill_defaults(source, source_keys());
   for (auto& sink : config.sinks) fill_defaults(sink, sink_keys());
-  std::vector<std::string> problems = reader.problems();
-  check_paths(config.main, problems);
-  check_names(config.sources, "sources", source_name, problems);
-  check_names(config.sinks, "sinks", sink_name, problems);
-  if (!problems.empty()) {
-    return Error{fmt::format("{}", fmt::join(problems, "\n"))};
-  }
-  return config;
+  read.problems = reader.problems();
+  check_paths(config.main, read.problems);
+  check_names(config.sources, "sources", source_name, read.problems);
+  check_names(config.sinks, "sinks", sink_name, read.problems);
+  check_values(config, read.problems);
+  return read;
+}
+
+Result<Config> load_config(const ConfigRequest& request) {
+  auto read = read_config(request);
+  if (!read.ok()) return read.error();
+  const auto& problems = read.value().problems;
+  if (!problems.empty()) return Error{fmt::format("{}", fmt::join(problems, "\n"))};
+  return std::move(read.value().config);
 }
 
 std::string show_config(const Config& config) {

@@ -733,6 +733,28 @@ for pattern in 'wrong.toml:2: packs.paths names .*/nowhere, which is not there; 
   "wrong.toml:6: there is no source type 'tale'" 'wrong.toml:8: a webhook sink needs a url'; do
   expect "what a start would refuse: $pattern" 3 "$pattern" "$reflex" config check wrong.toml
 done
+expect "a configuration by --config" 0 'good.toml: nothing is wrong' "$reflex" config check -c good.toml
+cat >values.toml <<TOML
+[packs]
+paths = ["mini"]
+[http]
+body_max = "300MiB"
+[[sources]]
+type = "stdin"
+tz = "CET"
+TOML
+# What is found by `config check` stops `serve` too, by the same words, before it makes anything.
+for command in "config check" "serve -c"; do
+  for pattern in 'values.toml:4: http.bodies_max = 512MiB is less than twice .*; raise' \
+    "values.toml:7: tz = 'CET' is no offset from UTC; write it like .01:00" \
+    'environment REFLEX_THREADS: threads = 100000: .*; write 1 to 64' \
+    'flag: http.connections_max = 0: .*; write 1 to 10000'; do
+    expect "$command finds: $pattern" 3 "$pattern" env REFLEX_THREADS=100000 \
+      timeout 20 "$reflex" $command values.toml --set http.connections_max=0 \
+      --set state_dir="$PWD/no_state" --set http.listen=127.0.0.1:0
+  done
+done
+if [ -e no_state ]; then fail "serve with a wrong configuration" "made its folder"; else pass; fi
 expect "a configuration that is not there" 3 'nowhere.toml' "$reflex" config check nowhere.toml
 expect "the manual page of the configuration" 0 '^\.TH REFLEX.TOML 5' "$reflex" config manual
 expect "the manual page" 0 'SS "reflex config check"' "$reflex" help --manual

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "runtime/serve/listen_address.h"
 #include "tests/unit/serve_http/served.h"
 
 namespace reflex::serve {
