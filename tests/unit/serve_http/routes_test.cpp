@@ -201,6 +201,12 @@ TEST(Routes, ReloadAnswersWithPlanOrDiagnostics) {
   EXPECT_EQ(json_of(s.get("/api/v1/shadow"))["running"], true);
   EXPECT_EQ(s.post("/api/v1/promote", "").status, 200);
   EXPECT_EQ(ask(s.port(), "DELETE", "/api/v1/shadow").status, 200);
+  const auto nothing = s.post("/api/v1/promote", "");
+  EXPECT_EQ(nothing.status, 409);
+  EXPECT_EQ(json_of(nothing)["error"], "there is no shadow set to promote");
+  EXPECT_NE(json_of(nothing)["what_to_do"].get<std::string>().find("POST /api/v1/shadow"),
+            std::string::npos);
+  EXPECT_EQ(json_of(nothing)["swapped"], false);
   s.daemon->fails = "none is running";
   EXPECT_EQ(ask(s.port(), "DELETE", "/api/v1/shadow").status, 409);
 }
