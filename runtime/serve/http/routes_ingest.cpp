@@ -217,10 +217,10 @@ void add_ingest_routes(Api& api) {
   const auto with = [&api](HttpReply (*handle)(Api&, HttpRequest&)) {
     return [&api, handle](HttpRequest& request) { return handle(api, request); };
   };
-  router.add({"POST", "/api/v1/events", Role::kIngest, with(events)});
-  router.add({"POST", "/api/v1/logs/{node}", Role::kIngest, with(log_text)});
-  router.add({"POST", "/api/v1/alertmanager", Role::kIngest, with(alertmanager)});
-  router.add({"POST", "/v1/logs", Role::kIngest, with(otlp)});
+  router.add({"POST", "/api/v1/events", Role::kIngest, with(events), {"source"}});
+  router.add({"POST", "/api/v1/logs/{node}", Role::kIngest, with(log_text), {"source"}});
+  router.add({"POST", "/api/v1/alertmanager", Role::kIngest, with(alertmanager), {"source"}});
+  router.add({"POST", "/v1/logs", Role::kIngest, with(otlp), {"source"}});
 }
 
 }  // namespace reflex::serve
