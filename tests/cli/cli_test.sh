@@ -85,11 +85,11 @@ fi
 expect "explain shows the contributions" 0 'double_bit' "$reflex" explain verdicts.ndjson
 expect "explain takes a job" 0 'n2' "$reflex" explain verdicts.ndjson j1
 expect "explain as markdown" 0 'double.{0,2}bit' "$reflex" explain verdicts.ndjson --as markdown
-expect "explain says what to do" 0 'drain n2' "$reflex" explain verdicts.ndjson
-expect "explain in full" 0 'double_bit.*p 0.9 leak' "$reflex" explain verdicts.ndjson --as full
 cp out as_markdown
 expect "md is short for it" 0 'double.{0,2}bit' "$reflex" explain verdicts.ndjson --as md
 if cmp -s out as_markdown; then pass; else fail "--as md" "is not --as markdown"; fi
+expect "explain says what to do" 0 'drain n2' "$reflex" explain verdicts.ndjson
+expect "explain in full" 0 'double_bit.*p 0.9 leak' "$reflex" explain verdicts.ndjson --as full
 expect "explain as a page" 0 'n2 is the faulty node' "$reflex" explain verdicts.ndjson --as html
 expect "a page is one verdict" 3 'one page of one verdict' "$reflex" explain verdicts.ndjson \
   --as html --all
