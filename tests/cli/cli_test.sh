@@ -79,6 +79,20 @@ JSON
 expect "check accepts a good pack" 0 '' "$reflex" check mini
 expect "run names the culprit" 0 '"culprits":\["n2"\]' "$reflex" run mini --events trace.ndjson
 cp out verdicts.ndjson
+cat >asked.ndjson <<'JSON'
+{"ts":"2026-03-01T12:00:00Z","kind":"job.start","job":"j1","nodes":["n1","n2"]}
+{"ts":"2026-03-01T12:10:00Z","kind":"incident.open","job":"j1","incident":"i1","symptom":"hang"}
+{"ts":"2026-03-01T12:20:00Z","kind":"incident.open","job":"j1","incident":"i2","symptom":"hang"}
+JSON
+expect "an incident.open that no pack listens to" 0 \
+  '2 incident.open events opened nothing: no incident of these packs opens on them; write' \
+  "$reflex" run mini --events asked.ndjson
+mkdir -p listens
+sed 's/opens on stuck/opens on stuck or incident.open/' mini/pack.rfx >listens/pack.rfx
+expect "and one that a pack listens to" 0 '"incident":"i2"' "$reflex" run listens \
+  --events asked.ndjson
+if grep -q 'opened nothing' err; then fail "a note" "though it opened one"; else pass; fi
+cp verdicts.ndjson out
 if [[ -s out ]] && ! grep -vq '^{.*}$' out; then pass; else
   fail "stdout is data only" "a line of stdout is not a JSON object"
 fi
