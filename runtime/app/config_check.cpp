@@ -58,10 +58,6 @@ class Checker {
   }
 
  private:
-  [[nodiscard]] const std::string& place(const serve::ConfigTable& table,
-                                         std::string_view key) const {
-    return table.all().find(key)->second.origin;
-  }
   void problem(const std::string& where, const std::string& cause, const std::string& fix) {
     problems_.push_back(fmt::format("{}: {}; {}", where, cause, fix));
   }
@@ -69,7 +65,7 @@ class Checker {
     for (const auto& path : main_.texts(key)) {
       std::error_code none;
       if (path.empty() || fs::exists(path, none)) continue;
-      problem(place(main_, key), fmt::format("{} names {}, which is not there", key, path),
+      problem(main_.place_of(key), fmt::format("{} names {}, which is not there", key, path),
               "name a file or folder that exists");
     }
   }
@@ -78,11 +74,11 @@ class Checker {
     const bool paths = !main_.texts("packs.paths").empty();
     const bool manifest = !main_.text("packs.manifest").empty();
     if (!paths && !manifest) {
-      problem(place(main_, "packs.paths"), "no packs are named",
+      problem(main_.place_of("packs.paths"), "no packs are named",
               "set packs.paths or packs.manifest");
     }
     if (paths && manifest) {
-      problem(place(main_, "packs.manifest"), "packs.paths and packs.manifest are both set",
+      problem(main_.place_of("packs.manifest"), "packs.paths and packs.manifest are both set",
               "keep one of them");
     }
     for (const char* key : {"packs.paths", "packs.manifest", "packs.profiles", "packs.model",
@@ -94,7 +90,7 @@ class Checker {
       std::string sha256;
       const auto read = serve::read_manifest(main_.text("packs.manifest"), sha256);
       if (!read.ok())
-        problem(place(main_, "packs.manifest"), read.error().message, "mend the manifest");
+        problem(main_.place_of("packs.manifest"), read.error().message, "mend the manifest");
     }
   }
 
@@ -102,7 +98,7 @@ class Checker {
     if (const auto& path = main_.text("http.tokens"); !path.empty()) {
       const auto tokens = serve::read_token_file(path);
       if (!tokens.ok())
-        problem(place(main_, "http.tokens"), tokens.error().message, "mend the file");
+        problem(main_.place_of("http.tokens"), tokens.error().message, "mend the file");
     }
     there("http.tls_cert");
     there("http.tls_key");
@@ -128,12 +124,14 @@ class Checker {
     serve::Publisher publisher(*store.value());
     serve::Ingest ingest(*journal.value(), {}, [] { return uint64_t{0}; });
     for (const auto& table : config_.sources) {
+      if (table.text("type").empty()) continue;  // was told by its value
       auto made = serve::make_source(table, ingest, nullptr);
-      if (!made.ok()) problem(place(table, "type"), made.error().message, "mend this [[sources]]");
+      if (!made.ok()) problem(table.place_of("type"), made.error().message, "mend this [[sources]]");
     }
     for (const auto& table : config_.sinks) {
+      if (table.text("type").empty()) continue;
       auto made = serve::make_sink(table, *store.value(), publisher);
-      if (!made.ok()) problem(place(table, "type"), made.error().message, "mend this [[sinks]]");
+      if (!made.ok()) problem(table.place_of("type"), made.error().message, "mend this [[sinks]]");
     }
   }
 

@@ -52,8 +52,13 @@ class ConfigTable {
   void set(std::string_view key, ConfigValue value) {
     values_[std::string(key)] = std::move(value);
   }
+  /// Where the table begins, of [[sources]] and [[sinks]].
+  void set_place(std::string place) { place_ = std::move(place); }
+  /// Where to look for what is wrong with a key: at its value, or at the table that lacks it.
+  [[nodiscard]] const std::string& place_of(std::string_view key) const;
 
  private:
+  std::string place_;  // "": of the file as a whole
   std::map<std::string, ConfigValue, std::less<>> values_;
 };
 

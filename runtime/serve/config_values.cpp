@@ -43,14 +43,19 @@ class ValueCheck {
       problem(main_, "packs.backend", fmt::format("there is no backend '{}'", backend),
               "write jit or interp");
     }
-    for (const ConfigTable& source : config_.sources) this->source(source);
+    for (const ConfigTable& source : config_.sources) {
+      type(source, "[[sources]]", "tail, journald, stdin, nats or kafka");
+      this->source(source);
+    }
+    for (const ConfigTable& sink : config_.sinks) {
+      type(sink, "[[sinks]]", "file, webhook, alertmanager, nats or kafka");
+    }
   }
 
  private:
   void problem(const ConfigTable& table, std::string_view key, const std::string& cause,
                const std::string& fix) {
-    problems_.push_back(
-        fmt::format("{}: {}; {}", table.all().find(key)->second.origin, cause, fix));
+    problems_.push_back(fmt::format("{}: {}; {}", table.place_of(key), cause, fix));
   }
 
   void numbers() {
@@ -95,6 +100,12 @@ class ValueCheck {
               "a certificate and its key belong together",
               "set http.tls_cert and http.tls_key, or neither");
     }
+  }
+
+  void type(const ConfigTable& table, std::string_view list, std::string_view known) {
+    if (!table.text("type").empty()) return;
+    problem(table, "type", fmt::format("this {} has no type", list),
+            fmt::format("write type = \"..\" in it: {}", known));
   }
 
   void source(const ConfigTable& source) {

@@ -114,6 +114,51 @@ TEST(Config, WhatADaemonCouldNotRunWithIsToldWithPlaceCauseAndFix) {
   EXPECT_EQ(load("", request).error().message.substr(0, 27), "environment REFLEX_THREADS:");
 }
 
+TEST(Config, WhatIsNoTomlIsToldWithWhatToWrite) {
+  const auto fix = [](const std::string& text) {
+    const std::string error = error_of(text);
+    EXPECT_NE(error.find("reflex.toml:"), std::string::npos) << error;
+    EXPECT_NE(error.find(": this is no TOML: "), std::string::npos) << error;
+    return error.substr(error.rfind("; ") + 2);
+  };
+  const std::string quotes = "texts, sizes and times stand in quotes: ";
+  EXPECT_EQ(fix("state_dir = /var/lib/reflex # here\n"),
+            quotes + "state_dir = \"/var/lib/reflex\"");
+  EXPECT_EQ(fix("[http]\nlisten = 127.0.0.1:7480\n"), quotes + "listen = \"127.0.0.1:7480\"");
+  EXPECT_EQ(fix("[snapshot]\ninterval = 5m\n"), quotes + "interval = \"5m\"");
+  EXPECT_EQ(fix("[packs]\nbackend = jit\n"), quotes + "backend = \"jit\"");
+  EXPECT_EQ(fix("[packs]\nwatch = True\n"), "write true or false, in small letters");
+  EXPECT_EQ(fix("[packs]\npaths = [a, b]\n"),
+            "write paths = [\"A\", \"B\"]: each in quotes, commas between, a ] at the end");
+  EXPECT_EQ(fix("state_dir = \"x\n"),
+            "end the text with the quote that it begins with, on its line");
+  EXPECT_EQ(fix("state_dir \"x\"\n"), "write KEY = VALUE");
+  EXPECT_EQ(fix("state_dir =\n"), "write a value behind state_dir =");
+  EXPECT_EQ(fix("[http\n"), "write a table like [packs], a list entry like [[sources]]");
+  EXPECT_EQ(fix("threads = 1\nthreads = 2\n"), "keep one of them");
+  EXPECT_EQ(fix("a = = 1\n"), "`reflex config default` prints an example with every key");
+  EXPECT_NE(error_of("threads = 1\n\n[http]\nlisten = a\n").find("reflex.toml:4:"),
+            std::string::npos);
+}
+
+TEST(Config, AFileThatIsNotThereHasNoLine) {
+  ConfigRequest request;
+  request.file = "/no/reflex.toml";
+  EXPECT_EQ(load_config(request).error().message,
+            "/no/reflex.toml cannot be read: No such file or directory; name a file that is there "
+            "(an example: `reflex config default > reflex.toml`)");
+}
+
+TEST(Config, AnEmptySourceOrSinkIsToldAtItsPlace) {
+  EXPECT_EQ(error_of("threads = 1\n[[sources]]\n[[sources]]\n[[sinks]]\nname = \"a\"\n"),
+            "reflex.toml:2: this [[sources]] has no type; write type = \"..\" in it: tail, journald, "
+            "stdin, nats or kafka\n"
+            "reflex.toml:3: this [[sources]] has no type; write type = \"..\" in it: tail, journald, "
+            "stdin, nats or kafka\n"
+            "reflex.toml:4: this [[sinks]] has no type; write type = \"..\" in it: file, webhook, "
+            "alertmanager, nats or kafka");
+}
+
 TEST(Config, AZoneIsAnOffset) {
   const auto with = [](const std::string& zone) {
     return error_of("[[sources]]\ntype = \"tail\"\npath = \"a\"\ntz = \"" + zone + "\"\n");
