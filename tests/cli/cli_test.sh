@@ -538,6 +538,24 @@ differs "firings of a replay" 't.d.from_list fires 0 times, before 1' --events d
 expect "diff --exit-code" 1 '' "$reflex" diff diff_a diff_b --exit-code
 expect "no difference" 0 '^packs: 0 difference' "$reflex" diff diff_a diff_a --exit-code \
   --events diff.ndjson
+# Two checkouts of a repository: each side has the profiles that lie beside it.
+mkdir -p checkout_a/rules checkout_b/rules checkout_a/hwprofiles checkout_b/hwprofiles
+cp -r diff_a checkout_a/rules/p
+sed -i '/^profile/d' checkout_a/rules/p/pack.rfx
+cp -r checkout_a/rules/p checkout_b/rules/p
+printf 'pack t.hw 1.0.0\nprofile h fallback { hot: celsius = 85 }\n' >checkout_a/hwprofiles/h.rfx
+sed 's/= 85/= 83/' checkout_a/hwprofiles/h.rfx >checkout_b/hwprofiles/h.rfx
+expect "diff: a class of the profiles beside" 0 'value profile.hot changed .1 class.es.: h' \
+  "$reflex" diff checkout_a/rules/p checkout_b/rules/p
+cp -r checkout_a/rules/p outside_of_it
+expect "diff: a copy without profiles has those of the other side" 0 '^packs: 0 difference' \
+  "$reflex" diff outside_of_it checkout_b/rules/p
+expect "diff: the other way round" 0 '^packs: 0 difference' \
+  "$reflex" diff checkout_a/rules/p outside_of_it
+expect "diff: profiles of both by option" 0 '^packs: 0 difference' \
+  "$reflex" diff checkout_a/rules/p checkout_b/rules/p --profiles checkout_a/hwprofiles
+expect "diff: of profiles" 0 'profile h changed' "$reflex" diff checkout_a/hwprofiles \
+  checkout_b/hwprofiles
 expect "diff of a broken pack" 2 'R100' "$reflex" diff diff_a half_file
 expect "diff as SARIF" 3 'no sarif form' "$reflex" diff diff_a diff_b --format sarif
 expect "md is of diff alone" 3 'form of diff alone' "$reflex" check mini --format md
