@@ -90,7 +90,7 @@ class Backtest {
     for (const auto& text : flags_.expect) {
       backtest::Expectation e;
       if (backtest::parse_expectation(text, e)) {
-        expectations_.push_back(e);
+        if (auto status = add_expectation("--expect", e); !status.ok()) return status;
         continue;
       }
       std::ifstream in(text);
@@ -103,9 +103,20 @@ class Backtest {
         if (!backtest::parse_expectation(line, e)) {
           return Error{fmt::format("{}:{}: not like 'f1>=0.88'", text, number)};
         }
-        expectations_.push_back(e);
+        const std::string place = fmt::format("{}:{}", text, number);
+        if (auto status = add_expectation(place, e); !status.ok()) return status;
       }
     }
+    return ok_status();
+  }
+
+  Status add_expectation(const std::string& place, const backtest::Expectation& e) {
+    if (!backtest::is_figure(e.name)) {
+      return Error{fmt::format("{}: there is no figure '{}'; known are {}, of all incidents or of a "
+                               "part, like explicit.f1",
+                               place, e.name, backtest::figure_words())};
+    }
+    expectations_.push_back(e);
     return ok_status();
   }
 

@@ -65,7 +65,9 @@ class Client {
     }
     if (good) return kOk;
     if (json.is_object()) {
-      print_error(common_, json.value("error", fmt::format("status {}", answer.value().status)));
+      const std::string what_to_do = json.value("what_to_do", std::string());
+      print_error(common_, json.value("error", fmt::format("status {}", answer.value().status)) +
+                               (what_to_do.empty() ? "" : "; " + what_to_do));
       for (const auto& one : json.value("diagnostics", Json::array())) print_diagnostic(one);
     }
     return answer.value().status == 422 ? kInvalidPack : kUsage;

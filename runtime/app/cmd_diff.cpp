@@ -4,6 +4,7 @@
 // when there is any difference.
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -216,10 +217,30 @@ void print_json(const Difference& d) {
 
 // ---------------------------------------------------------------- the command
 
-std::vector<std::string> profiles_near(const DiffFlags& flags, const std::string& path) {
+/// The profiles near one side, and whether there is anything to take from the other side.
+struct SideProfiles {
+  std::vector<std::string> paths;
+  bool lacks = false;
+};
+
+SideProfiles profiles_near(const DiffFlags& flags, const std::string& path) {
   std::vector<std::string> packs = {path};
+  // Its own first: what --with names is the same for both.
+  SideProfiles near{default_profiles(packs), false};
   packs.insert(packs.end(), flags.with.begin(), flags.with.end());
-  return default_profiles(packs);
+  if (near.paths.empty()) near.paths = default_profiles(packs);
+  near.lacks = near.paths.empty() && !names_profiles(packs);
+  return near;
+}
+
+/// Of A and B. Each with those near it, since a class whose numbers change is a difference. A side
+/// without any has those of the other: a copy of A outside of the repository would seem to lack them
+/// all.
+std::array<std::vector<std::string>, 2> profiles_of_sides(const DiffFlags& flags) {
+  if (!flags.profiles.empty()) return {flags.profiles, flags.profiles};
+  const SideProfiles before = profiles_near(flags, flags.before);
+  const SideProfiles after = profiles_near(flags, flags.after);
+  return {before.lacks ? after.paths : before.paths, after.lacks ? before.paths : after.paths};
 }
 
 Loaded load_side(const DiffFlags& flags, const std::string& path,
@@ -243,13 +264,10 @@ int run(const DiffFlags& flags, CommonFlags common) {
   }
   if (form == "md") common.format = "text";  // of diagnostics
   const auto symbols = std::make_shared<SymbolTable>();
-  // Both sides with the same profiles: those near B, which shall take the place of A. Otherwise a
-  // copy of A outside of the repository would seem to lack them all.
-  std::vector<std::string> profiles = flags.profiles;
-  if (profiles.empty()) profiles = profiles_near(flags, flags.after);
-  const Loaded before = load_side(flags, flags.before, profiles, symbols, common);
+  const auto profiles = profiles_of_sides(flags);
+  const Loaded before = load_side(flags, flags.before, profiles[0], symbols, common);
   if (before.exit_code != kOk) return before.exit_code;
-  const Loaded after = load_side(flags, flags.after, profiles, symbols, common);
+  const Loaded after = load_side(flags, flags.after, profiles[1], symbols, common);
   if (after.exit_code != kOk) return after.exit_code;
   const compiler::Compilation& a = *before.compilation;
   const compiler::Compilation& b = *after.compilation;
@@ -283,7 +301,7 @@ Command add_diff(CLI::App& app, const CommonFlags& common) {
   sub->add_option("B", flags->after, "the same, as it shall be")->required();
   sub->add_option("--with", flags->with, "packs that both sides load: what A and B import");
   sub->add_option("--profiles", flags->profiles,
-                  "hardware profiles of both (default: hwprofiles/ near B)");
+                  "hardware profiles of both (default: hwprofiles/ near each)");
   sub->add_option("--events", flags->replay.events, "NDJSON to replay through both");
   sub->add_option("--inventory", flags->replay.inventories, "inventory for the replay");
   sub->add_flag("--all", flags->all, "also list the state that nothing happens to");

@@ -29,7 +29,7 @@ bool is_wanted(const abi::Verdict& verdict, const std::string& which) {
 void print(const abi::Verdict& verdict, const ExplainFlags& flags, const CommonFlags& common) {
   if (flags.as == "table") {
     fmt::print("{}\n", explain::to_table_row(verdict, common.color_on(STDOUT_FILENO)));
-  } else if (flags.as == "markdown") {
+  } else if (flags.as == "markdown" || flags.as == "md") {
     fmt::print("{}", explain::to_markdown(verdict));
   } else if (flags.as == "html") {
     fmt::print("{}", explain::to_html(verdict));
@@ -121,8 +121,8 @@ Command add_explain(CLI::App& app, const CommonFlags& common) {
   sub->add_option("which", flags->which, "verdict id, incident id or job (default: the last)");
   sub->add_option(
          "--as", flags->as,
-         "text (for the engineer on call), full (every number), html, markdown, json, table")
-      ->check(CLI::IsMember({"text", "full", "html", "markdown", "json", "table"}));
+         "text (for the engineer on call), full (every number), html, markdown (md), json, table")
+      ->check(CLI::IsMember({"text", "full", "html", "markdown", "md", "json", "table"}));
   sub->add_flag("--all", flags->all, "every final verdict");
   auto& w = flags->why_not;
   sub->add_option("--why-not", w.subject,

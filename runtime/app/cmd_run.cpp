@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -202,6 +203,20 @@ void print_summary(const engine::PipelineSummary& summary, const engine::Engine&
   }
 }
 
+/// A scheduler's word that something is wrong, which no incident of the packs listens to.
+void print_unheard(const engine::Engine& engine, const abi::CompiledPack& pack,
+                   const CommonFlags& common) {
+  const uint64_t count = engine.events_by_kind()[abi::kIncidentOpen];
+  const bool heard = std::any_of(pack.incidents.begin(), pack.incidents.end(), [](const auto& i) {
+    return std::find(i.open_kinds.begin(), i.open_kinds.end(), abi::kIncidentOpen) !=
+           i.open_kinds.end();
+  });
+  if (count == 0 || heard) return;
+  print_note(common, fmt::format("{} incident.open events opened nothing: no incident of these "
+                                 "packs opens on them; write `opens on .. or incident.open` in one",
+                                 count));
+}
+
 class Runner {
  public:
   Runner(const RunFlags& flags, const CommonFlags& common)
@@ -364,6 +379,7 @@ class Runner {
     }
     print_summary(summary.value(), *engine_, pack_->limits, output_,
                   std::chrono::duration<double>(Clock::now() - began).count(), common_);
+    print_unheard(*engine_, *pack_, common_);
     const bool found = output_.finals() > output_.by_level_count("none");
     return flags_.fail_on == "verdict" && found ? kFindings : kOk;
   }

@@ -16,10 +16,12 @@
 #include "runtime/app/config_options.h"
 #include "runtime/app/load_packs.h"
 #include "runtime/app/serve_packs.h"
+#include "runtime/base/check.h"
 #include "runtime/engine/engine_version.h"
 #include "runtime/serve/config_manual.h"
 #include "runtime/serve/daemon.h"
 #include "runtime/serve/http/http_server.h"
+#include "runtime/serve/listen_address.h"
 #include "runtime/serve/sinks/sink.h"
 #include "runtime/serve/sources/source.h"
 #include "runtime/serve/status_text.h"
@@ -47,15 +49,13 @@ class Signals {
   sigset_t set_;
 };
 
+/// Of values that read_config() found good.
 Result<serve::HttpConfig> http_config(const serve::ConfigTable& main) {
   serve::HttpConfig config;
-  const std::string& listen = main.text("http.listen");
-  const size_t colon = listen.rfind(':');
-  if (colon == std::string::npos) {
-    return Error{fmt::format("http.listen: '{}' is not like 127.0.0.1:7480", listen)};
-  }
-  config.host = listen.substr(0, colon);
-  config.port = std::atoi(listen.c_str() + colon + 1);
+  const auto listen = serve::parse_listen(main.text("http.listen"));
+  RFX_CHECK(listen.has_value());
+  config.host = listen->host;
+  config.port = listen->port;
   config.insecure = main.flag("http.insecure");
   if (const auto& path = main.text("http.tokens"); !path.empty()) {
     auto tokens = serve::read_token_file(path);
@@ -68,10 +68,6 @@ Result<serve::HttpConfig> http_config(const serve::ConfigTable& main) {
   config.rates.bytes_per_second = static_cast<double>(main.bytes("http.rate_bytes_max"));
   config.body_bytes_max = main.bytes("http.body_max");
   config.bodies_bytes_max = main.bytes("http.bodies_max");
-  if (config.bodies_bytes_max < 2 * config.body_bytes_max) {
-    return Error{
-        "http.bodies_max is less than twice http.body_max: a large body would never be taken"};
-  }
   config.connections_max = static_cast<unsigned>(main.number("http.connections_max"));
   config.streams_max = static_cast<unsigned>(main.number("http.streams_max"));
   config.console = main.flag("http.console");
@@ -199,15 +195,31 @@ class Server {
 
 }  // namespace
 
+namespace {
+
+/// For messages: the file, or that there is none.
+std::string what_was_read(const ConfigFlags& flags) {
+  const std::string file = config_file(flags);
+  return file.empty() ? "the configuration (no file, only defaults, environment and --set)" : file;
+}
+
+}  // namespace
+
 Command add_serve(CLI::App& app, const CommonFlags& common) {
   auto flags = std::make_shared<ConfigFlags>();
   auto* sub = app.add_subcommand("serve", "run as a daemon: live input, verdicts over HTTP");
   add_config_options(*sub, *flags);
   return [sub, flags, &common] {
     if (!sub->parsed()) return -1;
-    auto config = load_config(*flags);
+    auto config = read_config(*flags);
     if (!config.ok()) {
       print_error(common, config.error().message);
+      return static_cast<int>(kUsage);
+    }
+    const auto problems = check_config(config.value(), CheckedFor::kStart);
+    if (!problems.empty()) {
+      print_error(common, fmt::format("{} is not valid\n{}", what_was_read(*flags),
+                                      fmt::join(problems, "\n")));
       return static_cast<int>(kUsage);
     }
     if (config_file(*flags).empty()) {
@@ -215,27 +227,26 @@ Command add_serve(CLI::App& app, const CommonFlags& common) {
                                      "`reflex config default > reflex.toml`)",
                                      kStandardConfig));
     }
-    return Server(std::move(config).value(), *flags, common).run();
+    return Server(std::move(config.value().config), *flags, common).run();
   };
 }
 
 namespace {
 
-/// The file alone, without flags and environment. 3: something is wrong, or it cannot be read.
-int check_file(const std::string& path, const CommonFlags& common) {
-  serve::ConfigRequest request;
-  request.file = path;
-  const auto config = serve::load_config(request);
+/// As `serve` would read it. 3: something is wrong, or it cannot be read.
+int check_file(const ConfigFlags& flags, const CommonFlags& common) {
+  const std::string name = what_was_read(flags);
+  const auto config = read_config(flags);
   if (!config.ok()) {
-    print_error(common, fmt::format("{} is not valid\n{}", path, config.error().message));
+    print_error(common, fmt::format("{} is not valid\n{}", name, config.error().message));
     return kUsage;
   }
-  const auto problems = check_config(config.value());
+  const auto problems = check_config(config.value(), CheckedFor::kReport);
   if (problems.empty()) {
-    print_note(common, fmt::format("{}: nothing is wrong", path));
+    print_note(common, fmt::format("{}: nothing is wrong", name));
     return kOk;
   }
-  print_error(common, fmt::format("{} is not valid\n{}", path, fmt::join(problems, "\n")));
+  print_error(common, fmt::format("{} is not valid\n{}", name, fmt::join(problems, "\n")));
   return kUsage;
 }
 
@@ -243,14 +254,16 @@ int check_file(const std::string& path, const CommonFlags& common) {
 
 Command add_config(CLI::App& app, const CommonFlags& common) {
   auto flags = std::make_shared<ConfigFlags>();
-  auto checked = std::make_shared<std::string>(kStandardConfig);
+  auto checked = std::make_shared<ConfigFlags>();
   auto* sub = app.add_subcommand("config", "the configuration of `serve`");
   sub->require_subcommand(1);
   auto* show = sub->add_subcommand("show", "every value in force and where it comes from");
   add_config_options(*show, *flags);
   auto* standard = sub->add_subcommand("default", "an example with every key and its default");
-  auto* check = sub->add_subcommand("check", "what is wrong with a file, before `serve` reads it");
-  check->add_option("file", *checked, "reflex.toml (default: /etc/reflex/reflex.toml)");
+  auto* check = sub->add_subcommand(
+      "check", "what is wrong with a file, REFLEX_* of the environment and --set, before `serve`");
+  add_config_options(*check, *checked);
+  check->add_option("file", checked->file, "the same as --config FILE")->excludes("--config");
   auto* manual = sub->add_subcommand("manual", "reflex.toml(5), as roff");
   return [=, &common] {
     if (!sub->parsed()) return -1;

@@ -25,8 +25,11 @@ namespace fs = std::filesystem;
 class Scratch {
  public:
   Scratch() {
-    std::string name = (fs::temp_directory_path() / "reflex_check_XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) path_ = name;
+    std::error_code error;
+    wanted_ = fs::temp_directory_path(error).string();
+    if (error) wanted_ = "the folder for temporary files";
+    std::string name = wanted_ + "/reflex_check_XXXXXX";
+    if (!error && ::mkdtemp(name.data()) != nullptr) path_ = name;
   }
   ~Scratch() {
     std::error_code ignored;
@@ -35,27 +38,26 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
   [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& wanted() const { return wanted_; }
 
  private:
-  std::string path_;
+  std::string path_;  // "": it could not be made
+  std::string wanted_;
 };
 
 class Checker {
  public:
-  explicit Checker(const serve::Config& config) : config_(config), main_(config.main) {}
+  Checker(const serve::ReadConfig& read, CheckedFor what)
+      : config_(read.config), main_(config_.main), what_(what), problems_(read.problems) {}
 
   std::vector<std::string> run() {
-    packs();
+    if (what_ == CheckedFor::kReport) packs();
     http();
     sources_and_sinks();
     return std::move(problems_);
   }
 
  private:
-  [[nodiscard]] const std::string& place(const serve::ConfigTable& table,
-                                         std::string_view key) const {
-    return table.all().find(key)->second.origin;
-  }
   void problem(const std::string& where, const std::string& cause, const std::string& fix) {
     problems_.push_back(fmt::format("{}: {}; {}", where, cause, fix));
   }
@@ -63,7 +65,7 @@ class Checker {
     for (const auto& path : main_.texts(key)) {
       std::error_code none;
       if (path.empty() || fs::exists(path, none)) continue;
-      problem(place(main_, key), fmt::format("{} names {}, which is not there", key, path),
+      problem(main_.place_of(key), fmt::format("{} names {}, which is not there", key, path),
               "name a file or folder that exists");
     }
   }
@@ -72,11 +74,11 @@ class Checker {
     const bool paths = !main_.texts("packs.paths").empty();
     const bool manifest = !main_.text("packs.manifest").empty();
     if (!paths && !manifest) {
-      problem(place(main_, "packs.paths"), "no packs are named",
+      problem(main_.place_of("packs.paths"), "no packs are named",
               "set packs.paths or packs.manifest");
     }
     if (paths && manifest) {
-      problem(place(main_, "packs.manifest"), "packs.paths and packs.manifest are both set",
+      problem(main_.place_of("packs.manifest"), "packs.paths and packs.manifest are both set",
               "keep one of them");
     }
     for (const char* key : {"packs.paths", "packs.manifest", "packs.profiles", "packs.model",
@@ -88,40 +90,15 @@ class Checker {
       std::string sha256;
       const auto read = serve::read_manifest(main_.text("packs.manifest"), sha256);
       if (!read.ok())
-        problem(place(main_, "packs.manifest"), read.error().message, "mend the manifest");
-    }
-    const auto& backend = main_.text("packs.backend");
-    if (backend != "jit" && backend != "interp") {
-      problem(place(main_, "packs.backend"), fmt::format("there is no backend '{}'", backend),
-              "write jit or interp");
+        problem(main_.place_of("packs.manifest"), read.error().message, "mend the manifest");
     }
   }
 
   void http() {
-    const std::string& listen = main_.text("http.listen");
-    const size_t colon = listen.rfind(':');
-    const std::string port = colon == std::string::npos ? "" : listen.substr(colon + 1);
-    const bool number = !port.empty() && port.size() <= 5 &&
-                        port.find_first_not_of("0123456789") == std::string::npos;
-    if (!number || std::stoi(port) > 65535) {
-      problem(place(main_, "http.listen"), fmt::format("'{}' is no address and port", listen),
-              "write it like 127.0.0.1:7480");
-    }
-    const std::string host = listen.substr(0, colon);
-    const bool loopback = host.starts_with("127.") || host == "localhost" || host == "[::1]";
-    if (!loopback && main_.text("http.tokens").empty() && !main_.flag("http.insecure")) {
-      problem(place(main_, "http.listen"),
-              fmt::format("{} is not loopback and asks for no token", host),
-              "set http.tokens, or http.insecure = true");
-    }
     if (const auto& path = main_.text("http.tokens"); !path.empty()) {
       const auto tokens = serve::read_token_file(path);
       if (!tokens.ok())
-        problem(place(main_, "http.tokens"), tokens.error().message, "mend the file");
-    }
-    if (main_.text("http.tls_cert").empty() != main_.text("http.tls_key").empty()) {
-      problem(place(main_, "http.tls_cert"), "a certificate and its key belong together",
-              "set http.tls_cert and http.tls_key, or neither");
+        problem(main_.place_of("http.tokens"), tokens.error().message, "mend the file");
     }
     there("http.tls_cert");
     there("http.tls_key");
@@ -130,7 +107,10 @@ class Checker {
   void sources_and_sinks() {
     const Scratch scratch;
     if (scratch.path().empty()) {
-      return problem("the folder for temporary files", "it is not writable", "set TMPDIR");
+      // A start makes them in a moment, where there is a folder for it.
+      if (what_ == CheckedFor::kStart) return;
+      return problem(scratch.wanted(), "no temporary folder can be made there",
+                     "set TMPDIR to a folder that is writable");
     }
     serve::StoreOptions options;
     options.path = scratch.path() + "/store.db";
@@ -139,28 +119,32 @@ class Checker {
     auto journal = serve::Journal::open({scratch.path() + "/journal", 1u << 20, nullptr}, found);
     if (!store.ok() || !journal.ok()) {
       const auto& error = store.ok() ? journal.error() : store.error();
-      return problem(scratch.path(), error.message,
-                     "the folder for temporary files must be writable");
+      return problem(scratch.path(), error.message, "set TMPDIR to a folder that is writable");
     }
     serve::Publisher publisher(*store.value());
     serve::Ingest ingest(*journal.value(), {}, [] { return uint64_t{0}; });
     for (const auto& table : config_.sources) {
+      if (table.text("type").empty()) continue;  // was told by its value
       auto made = serve::make_source(table, ingest, nullptr);
-      if (!made.ok()) problem(place(table, "type"), made.error().message, "mend this [[sources]]");
+      if (!made.ok()) problem(table.place_of("type"), made.error().message, "mend this [[sources]]");
     }
     for (const auto& table : config_.sinks) {
+      if (table.text("type").empty()) continue;
       auto made = serve::make_sink(table, *store.value(), publisher);
-      if (!made.ok()) problem(place(table, "type"), made.error().message, "mend this [[sinks]]");
+      if (!made.ok()) problem(table.place_of("type"), made.error().message, "mend this [[sinks]]");
     }
   }
 
   const serve::Config& config_;
   const serve::ConfigTable& main_;
+  const CheckedFor what_;
   std::vector<std::string> problems_;
 };
 
 }  // namespace
 
-std::vector<std::string> check_config(const serve::Config& config) { return Checker(config).run(); }
+std::vector<std::string> check_config(const serve::ReadConfig& read, CheckedFor what) {
+  return Checker(read, what).run();
+}
 
 }  // namespace reflex::app

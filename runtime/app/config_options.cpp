@@ -20,7 +20,9 @@ std::string config_file(const ConfigFlags& flags) {
   return std::filesystem::exists(kStandardConfig, none) ? kStandardConfig : "";
 }
 
-Result<serve::Config> load_config(const ConfigFlags& flags) {
+namespace {
+
+Result<serve::ConfigRequest> request_of(const ConfigFlags& flags) {
   serve::ConfigRequest request;
   request.file = config_file(flags);
   for (const auto& pair : flags.set) {
@@ -36,7 +38,21 @@ Result<serve::Config> load_config(const ConfigFlags& flags) {
     if (!text.starts_with("REFLEX_") || eq == std::string_view::npos) continue;
     request.environment.emplace(text.substr(0, eq), text.substr(eq + 1));
   }
-  return serve::load_config(request);
+  return request;
+}
+
+}  // namespace
+
+Result<serve::ReadConfig> read_config(const ConfigFlags& flags) {
+  auto request = request_of(flags);
+  if (!request.ok()) return request.error();
+  return serve::read_config(request.value());
+}
+
+Result<serve::Config> load_config(const ConfigFlags& flags) {
+  auto request = request_of(flags);
+  if (!request.ok()) return request.error();
+  return serve::load_config(request.value());
 }
 
 }  // namespace reflex::app

@@ -20,6 +20,8 @@ inline constexpr const char* kStandardConfig = "/etc/reflex/reflex.toml";
 void add_config_options(CLI::App& sub, ConfigFlags& flags);
 /// What load_config reads: that of --config, else kStandardConfig when it is there, else "".
 std::string config_file(const ConfigFlags& flags);
+/// As serve::read_config and load_config, with these flags and the environment of this process.
+Result<serve::ReadConfig> read_config(const ConfigFlags& flags);
 Result<serve::Config> load_config(const ConfigFlags& flags);
 
 }  // namespace reflex::app

@@ -2,6 +2,7 @@
 #include "runtime/app/input_options.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -42,6 +43,30 @@ void add_input_options(CLI::App& sub, InputFlags& flags) {
       ->check(CLI::IsMember({"jit", "interp"}));
 }
 
+namespace {
+
+/// Whether it could be written, without making it: a command may work for minutes before it does.
+Status can_write(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  const auto cannot = [&](const std::string& why) {
+    return Error{fmt::format("cannot write {}: {}", path, why)};
+  };
+  if (fs::is_directory(path, none)) return cannot("it is a folder; name a file in it");
+  if (fs::exists(path, none)) {
+    return ::access(path.c_str(), W_OK) == 0 ? ok_status() : Status(cannot("it is not writable"));
+  }
+  const fs::path parent = fs::path(path).parent_path();
+  const std::string folder = parent.empty() ? "." : parent.string();
+  if (!fs::is_directory(folder, none)) {
+    return cannot(fmt::format("there is no folder {}; make it first", folder));
+  }
+  if (::access(folder.c_str(), W_OK) != 0) return cannot(folder + " is not writable");
+  return ok_status();
+}
+
+}  // namespace
+
 Status check_files(const InputFlags& flags, const std::vector<std::string>& outputs) {
   if (flags.events.empty() && flags.logs.empty()) {
     return Error{"nothing to read: give --events FILE or --log NODE=FILE"};
@@ -62,6 +87,9 @@ Status check_files(const InputFlags& flags, const std::vector<std::string>& outp
   }
   for (const std::string& output : outputs) {
     if (output.empty()) continue;
+    if (output != "-") {
+      if (auto status = can_write(output); !status.ok()) return status;
+    }
     for (const auto& input : inputs) {
       if (same(output, input)) {
         return Error{fmt::format("{} is an input; writing to it would destroy it", output)};

@@ -31,8 +31,8 @@ Result<std::shared_ptr<const std::vector<engine::KnownIncident>>> load_history(
 /// packs, --profiles, --inventory, --events, --log, --threads, --batch, --year, --tz, --backend
 void add_input_options(CLI::App& sub, InputFlags& flags);
 
-/// Refuses what would lose data: an output that is one of the inputs, an input given twice, and no
-/// input at all. Empty outputs are passed over.
+/// Refuses what would lose data: an output that is one of the inputs, an input given twice, no input
+/// at all, and an output that could not be written. Empty outputs are passed over.
 Status check_files(const InputFlags& flags, const std::vector<std::string>& outputs);
 
 Result<engine::PipelineOptions> pipeline_options(const InputFlags& flags);

@@ -14,13 +14,19 @@ namespace reflex::app {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> default_profiles(const std::vector<std::string>& packs) {
+bool names_profiles(const std::vector<std::string>& packs) {
   std::error_code ignored;
   for (const auto& pack : packs) {
     for (const auto& part : fs::absolute(pack, ignored).lexically_normal()) {
-      if (part == "hwprofiles") return {};  // given among the packs
+      if (part == "hwprofiles") return true;
     }
   }
+  return false;
+}
+
+std::vector<std::string> default_profiles(const std::vector<std::string>& packs) {
+  std::error_code ignored;
+  if (names_profiles(packs)) return {};
   for (const auto& pack : packs) {
     fs::path folder = fs::absolute(pack, ignored).lexically_normal();
     for (int level = 0; level < 4 && folder.has_parent_path(); ++level) {

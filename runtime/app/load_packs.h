@@ -26,6 +26,8 @@ struct Loaded {
   int exit_code = kOk;                                 // of the load: 0, 2 or 3
 };
 
+/// Whether one of the packs is a folder of profiles or lies in one.
+bool names_profiles(const std::vector<std::string>& packs);
 /// `hwprofiles` beside the packs or up to three levels above them; empty when there is none, or
 /// when it is given among the packs.
 std::vector<std::string> default_profiles(const std::vector<std::string>& packs);

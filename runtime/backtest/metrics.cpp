@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -285,34 +286,68 @@ bool parse_expectation(const std::string& text, Expectation& out) {
          number.find_first_not_of(" \t\r", rest - number.c_str()) == std::string::npos;
 }
 
+namespace {
+
+struct Figure {
+  std::string_view name;
+  double Scores::* value;  // null: the calibration error, which stands beside the scores
+};
+
+constexpr std::array kFigures{
+    Figure{"f1", &Scores::f1},
+    Figure{"precision", &Scores::precision},
+    Figure{"recall", &Scores::recall},
+    Figure{"exact", &Scores::exact},
+    Figure{"ac1", &Scores::ac1},
+    Figure{"ac3", &Scores::ac3},
+    Figure{"ac5", &Scores::ac5},
+    Figure{"mrr", &Scores::mrr},
+    Figure{"none_accuracy", &Scores::none_accuracy},
+    Figure{"ece", nullptr},
+    Figure{"needless_evictions", &Scores::needless_evictions},
+};
+
+const Figure* figure_of(std::string_view name) {
+  const std::string_view word = name.substr(name.rfind('.') + 1);
+  const auto it = std::find_if(kFigures.begin(), kFigures.end(),
+                               [&](const Figure& f) { return f.name == word; });
+  return it == kFigures.end() ? nullptr : it;
+}
+
+}  // namespace
+
+bool is_figure(const std::string& name) { return figure_of(name) != nullptr; }
+
+std::string figure_words() {
+  std::string out;
+  for (const Figure& figure : kFigures) {
+    out += (out.empty() ? "" : ", ") + std::string(figure.name);
+  }
+  return out;
+}
+
 bool value_of(const Metrics& m, const std::string& name, double& out) {
-  const auto field = [&](const Scores& s, double ece, const std::string& key) {
-    const std::map<std::string, double> values = {{"f1", s.f1},
-                                                  {"precision", s.precision},
-                                                  {"recall", s.recall},
-                                                  {"exact", s.exact},
-                                                  {"ac1", s.ac1},
-                                                  {"ac3", s.ac3},
-                                                  {"ac5", s.ac5},
-                                                  {"mrr", s.mrr},
-                                                  {"none_accuracy", s.none_accuracy},
-                                                  {"ece", ece},
-                                                  {"needless_evictions", s.needless_evictions}};
-    const auto it = values.find(key);
-    if (it != values.end()) out = it->second;
-    return it != values.end();
+  const Figure* figure = figure_of(name);
+  if (figure == nullptr) return false;
+  const auto take = [&](const Scores& scores, double ece) {
+    out = figure->value == nullptr ? ece : scores.*(figure->value);
+    return true;
   };
   const size_t dot = name.rfind('.');
-  if (dot == std::string::npos) return field(m.all, m.reliability.ece, name);
+  if (dot == std::string::npos) return take(m.all, m.reliability.ece);
   for (const Stratum& s : m.strata) {
-    if (s.name == name.substr(0, dot)) return field(s.scores, s.ece, name.substr(dot + 1));
+    if (s.name == name.substr(0, dot)) return take(s.scores, s.ece);
   }
   return false;
 }
 
 std::string check(const Metrics& metrics, const Expectation& e) {
   double value = 0;
-  if (!value_of(metrics, e.name, value)) return fmt::format("{}: no such figure", e.name);
+  if (!is_figure(e.name)) return fmt::format("{}: no such figure", e.name);
+  if (!value_of(metrics, e.name, value)) {
+    return fmt::format("{}: no labelled incident is of '{}'", e.name,
+                       e.name.substr(0, e.name.rfind('.')));
+  }
   if (e.at_least ? value >= e.limit : value <= e.limit) return "";
   return fmt::format("{} is {:.4f}, expected {} {:g}", e.name, value,
                      e.at_least ? ">=" : "<=", e.limit);

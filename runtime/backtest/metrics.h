@@ -106,6 +106,9 @@ struct Expectation {
 bool parse_expectation(const std::string& text, Expectation& out);
 /// f1, precision, recall, exact, ac1, ac3, ac5, mrr, none_accuracy, needless_evictions, ece, and
 /// the same with a stratum before it: "implicit.f1", "several.f1", "hw.h100.f1", "2025-03.f1".
+/// Whether `name` is a figure, of all ("f1") or of a part ("explicit.f1"): its last word is known.
+bool is_figure(const std::string& name);
+std::string figure_words();  // "f1, precision, .."
 bool value_of(const Metrics& metrics, const std::string& name, double& out);
 std::string check(const Metrics& metrics, const Expectation& expectation);
 

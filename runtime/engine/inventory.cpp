@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -90,14 +91,41 @@ void load_job(const Json& entry, SymbolTable& symbols, topology::Topology& topol
   ++summary.jobs;
 }
 
+constexpr std::string_view kForm =
+    R"({"nodes": [{"node": "n1", "labels": {"rack": "r1"}}], "jobs": [{"job": "j1", "nodes": ["n1"]}]})";
+
+/// `byte`: where the parser stood, from 1 on.
+std::string not_json(const std::string& text, size_t byte) {
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    return fmt::format("the inventory is empty; write {}", kForm);
+  }
+  const size_t at = std::min(byte == 0 ? 0 : byte - 1, text.size());
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(at), '\n');
+  const std::string why =
+      at >= text.size() ? std::string("it ends too early")
+                        : fmt::format("line {} cannot be read from column {} on", line,
+                                      at - (text.rfind('\n', at == 0 ? 0 : at - 1) + 1) + 1);
+  return fmt::format("the inventory is not JSON: {}; write one object like {}", why, kForm);
+}
+
 }  // namespace
 
 Result<InventorySummary> load_inventory_text(const std::string& text, SymbolTable& symbols,
                                              topology::Topology& topology) {
-  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded()) return Error{"the inventory is not JSON"};
-  if (!document.is_object()) return Error{"the inventory is not a JSON object"};
+  Json document;
+  try {
+    document = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    return Error{not_json(text, error.byte)};
+  }
+  if (!document.is_object()) {
+    return Error{fmt::format("the inventory is JSON but no object; write {}", kForm)};
+  }
   InventorySummary summary;
+  if (!document.contains("nodes") && !document.contains("jobs")) {
+    summary.warnings.push_back(
+        fmt::format("it has neither 'nodes' nor 'jobs', so nothing is known from it; write {}", kForm));
+  }
   for (const char* list : {"nodes", "jobs"}) {
     if (document.contains(list) && !document[list].is_array()) {
       summary.warnings.push_back(fmt::format("'{}' is not a list: ignored", list));

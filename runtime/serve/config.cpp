@@ -17,6 +17,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/time.h"
+#include "runtime/serve/config_toml_error.h"
 
 namespace reflex::serve {
 
@@ -144,7 +145,7 @@ reflex::Status Reader::read(Config& config) {
   const toml::parse_result parsed = toml::parse_file(file_);
   if (!parsed) {
     const auto& error = parsed.error();
-    return Error{fmt::format("{}:{}: {}", file_, error.source().begin.line, error.description())};
+    return toml_error(file_, error.source().begin.line, error.description());
   }
   read_table(parsed.table(), "", config_keys(), config.main, &config);
   return ok_status();
@@ -180,6 +181,7 @@ void Reader::read_array(const toml::node& node, const std::string& name,
   for (const auto& item : *array) {
     if (const auto* table = item.as_table()) {
       out.emplace_back();
+      out.back().set_place(place(item));
       read_table(*table, "", keys, out.back(), nullptr);
     } else {
       problems_.push_back(fmt::format("{}: '{}' is a list of tables", place(item), name));
@@ -306,6 +308,12 @@ const std::vector<std::string>& ConfigTable::texts(std::string_view key) const {
   return it->second.texts;
 }
 
+const std::string& ConfigTable::place_of(std::string_view key) const {
+  const auto it = values_.find(key);
+  RFX_CHECK(it != values_.end());
+  return it->second.origin == "default" && !place_.empty() ? place_ : it->second.origin;
+}
+
 const std::string& ConfigTable::text(std::string_view key) const { return texts(key).front(); }
 
 int64_t ConfigTable::number(std::string_view key) const { return std::stoll(text(key)); }
@@ -358,10 +366,10 @@ void check_names(const std::vector<ConfigTable>& tables, const char* list,
   std::set<std::string> seen;
   for (const ConfigTable& table : tables) {
     const std::string name = name_of(table);
-    if (seen.insert(name).second) continue;
+    if (name.empty() || seen.insert(name).second) continue;  // empty: it has no type, see there
     problems.push_back(fmt::format("{}: two of [[{}]] go by the name '{}', under which its cursor is "
                                    "kept: give each a name of its own",
-                                   table.all().find("type")->second.origin, list, name));
+                                   table.place_of("type"), list, name));
   }
 }
 
@@ -378,8 +386,9 @@ std::string sink_name(const ConfigTable& sink) {
   return sink.text("name").empty() ? sink.text("type") : sink.text("name");
 }
 
-Result<Config> load_config(const ConfigRequest& request) {
-  Config config;
+Result<ReadConfig> read_config(const ConfigRequest& request) {
+  ReadConfig read;
+  Config& config = read.config;
   Reader reader(request.file);
   if (!request.file.empty()) {
     if (auto status = only_files({request.file}); !status.ok()) return status.error();
@@ -400,14 +409,20 @@ Result<Config> load_config(const ConfigRequest& request) {
   fill_defaults(config.main, config_keys());
   for (auto& source : config.sources) fill_defaults(source, source_keys());
   for (auto& sink : config.sinks) fill_defaults(sink, sink_keys());
-  std::vector<std::string> problems = reader.problems();
-  check_paths(config.main, problems);
-  check_names(config.sources, "sources", source_name, problems);
-  check_names(config.sinks, "sinks", sink_name, problems);
-  if (!problems.empty()) {
-    return Error{fmt::format("{}", fmt::join(problems, "\n"))};
-  }
-  return config;
+  read.problems = reader.problems();
+  check_paths(config.main, read.problems);
+  check_names(config.sources, "sources", source_name, read.problems);
+  check_names(config.sinks, "sinks", sink_name, read.problems);
+  check_values(config, read.problems);
+  return read;
+}
+
+Result<Config> load_config(const ConfigRequest& request) {
+  auto read = read_config(request);
+  if (!read.ok()) return read.error();
+  const auto& problems = read.value().problems;
+  if (!problems.empty()) return Error{fmt::format("{}", fmt::join(problems, "\n"))};
+  return std::move(read.value().config);
 }
 
 std::string show_config(const Config& config) {

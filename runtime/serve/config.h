@@ -1,5 +1,7 @@
 // Config: reflex.toml, the environment and flags -> one set of values, each with its origin.
 //
+// One check: a value that a daemon could not run with is a problem here, and so the same for a
+// start, a reload, `reflex config check` and `reflex config show`.
 // Order: a flag (--set KEY=VALUE) over the environment (REFLEX_ + key in capitals, dots as _) over
 // the file over the default. An unknown key is an error with the nearest known one; so is a value
 // of the wrong form. The keys, their defaults and what they mean stand in config_keys.cpp, once;
@@ -50,8 +52,13 @@ class ConfigTable {
   void set(std::string_view key, ConfigValue value) {
     values_[std::string(key)] = std::move(value);
   }
+  /// Where the table begins, of [[sources]] and [[sinks]].
+  void set_place(std::string place) { place_ = std::move(place); }
+  /// Where to look for what is wrong with a key: at its value, or at the table that lacks it.
+  [[nodiscard]] const std::string& place_of(std::string_view key) const;
 
  private:
+  std::string place_;  // "": of the file as a whole
   std::map<std::string, ConfigValue, std::less<>> values_;
 };
 
@@ -67,9 +74,22 @@ struct ConfigRequest {
   std::map<std::string, std::string, std::less<>> environment;  // of names that begin with REFLEX_
 };
 
-/// Errors: all that is wrong with the file at once, one line each with its place; what it names as
-/// files is looked at, but not opened.
+/// What was read, and all that is wrong with it: a line each, `PLACE: CAUSE`, most with `; FIX`. A
+/// value that is wrong by its form has its default here.
+struct ReadConfig {
+  Config config;
+  std::vector<std::string> problems;
+};
+
+/// Errors: a file that cannot be read or is no TOML. What values name as files is looked at, but not
+/// opened.
+Result<ReadConfig> read_config(const ConfigRequest& request);
+/// The same, where anything wrong is an error, with a line for each problem.
 Result<Config> load_config(const ConfigRequest& request);
+
+/// What a daemon could not run with although each value has its form: numbers out of bounds, values
+/// that contradict each other (config_values.cpp).
+void check_values(const Config& config, std::vector<std::string>& problems);
 
 /// What cursors and counters of a [[sources]] or [[sinks]] table are kept under: its `name`, else what
 /// there is of path, subject and type. Two with one name would take each other's cursor: an error.

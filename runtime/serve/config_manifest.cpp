@@ -6,6 +6,7 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include "runtime/serve/config_toml_error.h"
 #include "runtime/serve/set_loader.h"
 
 namespace reflex::serve {
@@ -18,7 +19,7 @@ Result<std::vector<std::vector<std::string>>> read_manifest(const std::string& p
   const toml::parse_result parsed = toml::parse_file(path);
   if (!parsed) {
     const auto& error = parsed.error();
-    return Error{fmt::format("{}:{}: {}", path, error.source().begin.line, error.description())};
+    return toml_error(path, error.source().begin.line, error.description());
   }
   std::vector<std::vector<std::string>> out(2);
   for (const auto& [name, node] : parsed.table()) {

@@ -377,7 +377,7 @@ ReloadAnswer Daemon::promote() {
   const auto next = shadow();
   auto replaced = live();
   if (!next || !replaced) {
-    answer.error = "there is no shadow set";
+    answer.outcome = ReloadAnswer::Outcome::kNoShadow;
     return answer;
   }
   answer.compile_ms = next->set.compile_ms;

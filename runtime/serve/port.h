@@ -59,7 +59,14 @@ struct StateFate {  // one row of a migration plan (B6 rule 5)
 };
 
 struct ReloadAnswer {
-  enum class Outcome : uint8_t { kSwapped, kUnchanged, kInvalid, kFailed, kBusy };
+  enum class Outcome : uint8_t {
+    kSwapped,
+    kUnchanged,
+    kInvalid,
+    kFailed,
+    kBusy,
+    kNoShadow,  // of promote(): nothing to promote
+  };
   Outcome outcome = Outcome::kFailed;
   std::string set_sha256;                // in force now
   std::vector<std::string> diagnostics;  // JSON objects, as `reflex check --format json` prints
@@ -73,7 +80,7 @@ struct ReloadAnswer {
   uint64_t state_bytes = 0;  // that the new set took over
   // Keys of reflex.toml that are not what they were: in force now, and only after a restart.
   std::vector<std::string> config_applied, config_needs_restart;
-  std::string error;  // of kFailed, kBusy
+  std::string error;  // of kFailed, kBusy, kNoShadow
 };
 
 struct SourceStatus {

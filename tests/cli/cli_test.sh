@@ -79,12 +79,29 @@ JSON
 expect "check accepts a good pack" 0 '' "$reflex" check mini
 expect "run names the culprit" 0 '"culprits":\["n2"\]' "$reflex" run mini --events trace.ndjson
 cp out verdicts.ndjson
+cat >asked.ndjson <<'JSON'
+{"ts":"2026-03-01T12:00:00Z","kind":"job.start","job":"j1","nodes":["n1","n2"]}
+{"ts":"2026-03-01T12:10:00Z","kind":"incident.open","job":"j1","incident":"i1","symptom":"hang"}
+{"ts":"2026-03-01T12:20:00Z","kind":"incident.open","job":"j1","incident":"i2","symptom":"hang"}
+JSON
+expect "an incident.open that no pack listens to" 0 \
+  '2 incident.open events opened nothing: no incident of these packs opens on them; write' \
+  "$reflex" run mini --events asked.ndjson
+mkdir -p listens
+sed 's/opens on stuck/opens on stuck or incident.open/' mini/pack.rfx >listens/pack.rfx
+expect "and one that a pack listens to" 0 '"incident":"i2"' "$reflex" run listens \
+  --events asked.ndjson
+if grep -q 'opened nothing' err; then fail "a note" "though it opened one"; else pass; fi
+cp verdicts.ndjson out
 if [[ -s out ]] && ! grep -vq '^{.*}$' out; then pass; else
   fail "stdout is data only" "a line of stdout is not a JSON object"
 fi
 expect "explain shows the contributions" 0 'double_bit' "$reflex" explain verdicts.ndjson
 expect "explain takes a job" 0 'n2' "$reflex" explain verdicts.ndjson j1
 expect "explain as markdown" 0 'double.{0,2}bit' "$reflex" explain verdicts.ndjson --as markdown
+cp out as_markdown
+expect "md is short for it" 0 'double.{0,2}bit' "$reflex" explain verdicts.ndjson --as md
+if cmp -s out as_markdown; then pass; else fail "--as md" "is not --as markdown"; fi
 expect "explain says what to do" 0 'drain n2' "$reflex" explain verdicts.ndjson
 expect "explain in full" 0 'double_bit.*p 0.9 leak' "$reflex" explain verdicts.ndjson --as full
 expect "explain as a page" 0 'n2 is the faulty node' "$reflex" explain verdicts.ndjson --as html
@@ -521,6 +538,24 @@ differs "firings of a replay" 't.d.from_list fires 0 times, before 1' --events d
 expect "diff --exit-code" 1 '' "$reflex" diff diff_a diff_b --exit-code
 expect "no difference" 0 '^packs: 0 difference' "$reflex" diff diff_a diff_a --exit-code \
   --events diff.ndjson
+# Two checkouts of a repository: each side has the profiles that lie beside it.
+mkdir -p checkout_a/rules checkout_b/rules checkout_a/hwprofiles checkout_b/hwprofiles
+cp -r diff_a checkout_a/rules/p
+sed -i '/^profile/d' checkout_a/rules/p/pack.rfx
+cp -r checkout_a/rules/p checkout_b/rules/p
+printf 'pack t.hw 1.0.0\nprofile h fallback { hot: celsius = 85 }\n' >checkout_a/hwprofiles/h.rfx
+sed 's/= 85/= 83/' checkout_a/hwprofiles/h.rfx >checkout_b/hwprofiles/h.rfx
+expect "diff: a class of the profiles beside" 0 'value profile.hot changed .1 class.es.: h' \
+  "$reflex" diff checkout_a/rules/p checkout_b/rules/p
+cp -r checkout_a/rules/p outside_of_it
+expect "diff: a copy without profiles has those of the other side" 0 '^packs: 0 difference' \
+  "$reflex" diff outside_of_it checkout_b/rules/p
+expect "diff: the other way round" 0 '^packs: 0 difference' \
+  "$reflex" diff checkout_a/rules/p outside_of_it
+expect "diff: profiles of both by option" 0 '^packs: 0 difference' \
+  "$reflex" diff checkout_a/rules/p checkout_b/rules/p --profiles checkout_a/hwprofiles
+expect "diff: of profiles" 0 'profile h changed' "$reflex" diff checkout_a/hwprofiles \
+  checkout_b/hwprofiles
 expect "diff of a broken pack" 2 'R100' "$reflex" diff diff_a half_file
 expect "diff as SARIF" 3 'no sarif form' "$reflex" diff diff_a diff_b --format sarif
 expect "md is of diff alone" 3 'form of diff alone' "$reflex" check mini --format md
@@ -733,6 +768,28 @@ for pattern in 'wrong.toml:2: packs.paths names .*/nowhere, which is not there; 
   "wrong.toml:6: there is no source type 'tale'" 'wrong.toml:8: a webhook sink needs a url'; do
   expect "what a start would refuse: $pattern" 3 "$pattern" "$reflex" config check wrong.toml
 done
+expect "a configuration by --config" 0 'good.toml: nothing is wrong' "$reflex" config check -c good.toml
+cat >values.toml <<TOML
+[packs]
+paths = ["mini"]
+[http]
+body_max = "300MiB"
+[[sources]]
+type = "stdin"
+tz = "CET"
+TOML
+# What is found by `config check` stops `serve` too, by the same words, before it makes anything.
+for command in "config check" "serve -c"; do
+  for pattern in 'values.toml:4: http.bodies_max = 512MiB is less than twice .*; raise' \
+    "values.toml:7: tz = 'CET' is no offset from UTC; write it like .01:00" \
+    'environment REFLEX_THREADS: threads = 100000: .*; write 1 to 64' \
+    'flag: http.connections_max = 0: .*; write 1 to 10000'; do
+    expect "$command finds: $pattern" 3 "$pattern" env REFLEX_THREADS=100000 \
+      timeout 20 "$reflex" $command values.toml --set http.connections_max=0 \
+      --set state_dir="$PWD/no_state" --set http.listen=127.0.0.1:0
+  done
+done
+if [ -e no_state ]; then fail "serve with a wrong configuration" "made its folder"; else pass; fi
 expect "a configuration that is not there" 3 'nowhere.toml' "$reflex" config check nowhere.toml
 expect "the manual page of the configuration" 0 '^\.TH REFLEX.TOML 5' "$reflex" config manual
 expect "the manual page" 0 'SS "reflex config check"' "$reflex" help --manual

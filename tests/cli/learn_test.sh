@@ -83,6 +83,22 @@ expect "bars from a file" 1 'explicit.f1' \
   "$reflex" backtest "${in[@]}" "${labels[@]}" --expect bars
 expect "a bar that is none" 3 'neither like' \
   "$reflex" backtest "${in[@]}" "${labels[@]}" --expect 'f1 is fine'
+# Found before the replay, which may take minutes.
+early() {
+  local name=$1 pattern=$2
+  shift 2
+  expect "$name" 3 "$pattern" "$reflex" backtest "${in[@]}" "${labels[@]}" "$@"
+  if grep -q 'replay:' err; then fail "$name" "only after the replay"; else pass; fi
+}
+early "a report that cannot be written" 'cannot write no/such/r.html: there is no folder no/such' \
+  --html no/such/r.html
+early "a report that is a folder" 'cannot write \.: it is a folder' --markdown .
+early "a figure that is none" "there is no figure 'f3'; known are f1, precision" --expect 'f3>=0.1'
+printf 'f1>=0.5\nexplicit.f3>=0.1\n' >nobars
+early "a file with a figure that is none" "nobars:2: there is no figure 'explicit.f3'" \
+  --expect nobars
+expect "a part that has no incident" 1 "no labelled incident is of 'odd'" \
+  "$reflex" backtest "${in[@]}" "${labels[@]}" --expect 'odd.f1>=0.1'
 for file in r.json r.md r.html; do
   if [[ -s $file ]]; then pass; else fail "report $file" "empty"; fi
 done

@@ -12,6 +12,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/serve/listen_address.h"
+
 namespace reflex::serve {
 namespace {
 
@@ -143,13 +145,6 @@ Result<std::vector<TokenEntry>> read_token_file(const std::string& path) {
                     path)};
   }
   return tokens;
-}
-
-bool is_loopback(std::string_view host) {
-  if (host == "localhost" || host == "::1") return true;
-  if (!host.starts_with("127.")) return false;
-  return std::all_of(host.begin(), host.end(),
-                     [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
 }
 
 Access::Access(std::vector<TokenEntry> tokens, const RateLimits& rates)

@@ -33,8 +33,6 @@ Result<uint8_t> parse_roles(std::string_view text);
 /// than its owner may read and that holds plain tokens is refused.
 Result<std::vector<TokenEntry>> read_token_file(const std::string& path);
 
-bool is_loopback(std::string_view host);
-
 struct RateLimits {
   double requests_per_second = 0;  // of one token (or address, without tokens); 0: no bound
   double bytes_per_second = 0;     // of bodies

@@ -2,6 +2,7 @@
 #include "runtime/serve/http/dispatcher.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -34,6 +35,20 @@ void protect(HttpReply& reply) {
   // pages carry theirs in the page.
   add_header(reply, "Content-Security-Policy",
              "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+}
+
+/// Status 0, or the refusal of a key of the query that the route does not know.
+HttpReply unknown_param(const Route& route, const HttpRequest& request) {
+  for (const auto& [name, value] : request.query) {
+    if (std::find(route.params.begin(), route.params.end(), name) != route.params.end()) continue;
+    // Why 64: no name of ours is longer, and the key may be anything.
+    return reply_error(
+        400, fmt::format("{} {} knows no parameter '{}'", route.method, route.pattern,
+                         name.substr(0, 64)),
+        route.params.empty() ? "leave it out; this page takes none"
+                             : fmt::format("known are {}", fmt::join(route.params, ", ")));
+  }
+  return passed();
 }
 
 HttpReply body_fault(BodyFault fault) {
@@ -130,6 +145,8 @@ HttpReply Dispatcher::admit(HttpRequest& request) {
         reply.headers.emplace_back("Retry-After", std::to_string(wait));
       } else if (bytes > config_.body_bytes_max) {
         reply = refusal(413);
+      } else {
+        reply = unknown_param(*match.route, request);
       }
     }
   }

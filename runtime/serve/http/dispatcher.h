@@ -20,7 +20,8 @@ class Dispatcher {
 
   /// Status 0, or why the header cannot be trusted (two lengths, a form upload).
   static HttpReply framing_fault(const HttpRequest& request);
-  /// Status 0, or the refusal: no such route, wrong method, no token, too often. Sets the caller.
+  /// Status 0, or the refusal: no such route, wrong method, no token, too often, a key
+  /// of the query that the route does not know. Sets the caller.
   HttpReply admit(HttpRequest& request);
   /// Of an admitted request without a body.
   HttpReply run(HttpRequest& request);

@@ -25,6 +25,7 @@
 #include "runtime/serve/http/body_decode.h"
 #include "runtime/serve/http/dispatcher.h"
 #include "runtime/serve/http/router.h"
+#include "runtime/serve/listen_address.h"
 
 namespace reflex::serve {
 namespace {

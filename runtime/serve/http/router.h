@@ -20,6 +20,8 @@ struct Route {
   Role role = Role::kRead;
   /// May take the body out of the request.
   std::function<HttpReply(HttpRequest&)> handle{};
+  /// Of the query; every other one is refused, so that a misspelt filter does not answer with all.
+  std::vector<std::string> params{};
 };
 
 class Router {

@@ -291,10 +291,10 @@ void add_engine_routes(Api& api) {
   };
   router.add({"GET", "/api/v1/packs", Role::kRead, with(packs)});
   router.add({"GET", "/api/v1/signals", Role::kRead, with(signals)});
-  router.add({"GET", "/api/v1/entities", Role::kRead, with(entities)});
+  router.add({"GET", "/api/v1/entities", Role::kRead, with(entities), {"prefix", "after", "limit"}});
   router.add({"GET", "/api/v1/entities/{id}", Role::kRead, with(entity)});
-  router.add({"GET", "/api/v1/entities/{id}/state", Role::kRead, with(entity_state)});
-  router.add({"GET", "/api/v1/thresholds", Role::kRead, with(thresholds)});
+  router.add({"GET", "/api/v1/entities/{id}/state", Role::kRead, with(entity_state), {"key"}});
+  router.add({"GET", "/api/v1/thresholds", Role::kRead, with(thresholds), {"class"}});
 }
 
 }  // namespace reflex::serve

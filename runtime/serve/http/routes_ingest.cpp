@@ -123,6 +123,36 @@ HttpReply not_json() {
   return reply_error(400, "the body is not JSON", "send one JSON document in UTF-8");
 }
 
+/// The line at `at`, without blanks before it; `at` goes to the next one.
+std::string_view next_line(std::string_view text, size_t& at) {
+  const size_t end = std::min(text.find('\n', at), text.size());
+  std::string_view line = text.substr(at, end - at);
+  at = end + 1;
+  const size_t first = line.find_first_not_of(" \t\r");
+  return first == std::string_view::npos ? std::string_view() : line.substr(first);
+}
+
+/// Status 0, or the refusal of a body in which no line begins like an object: it is of another form
+/// altogether, and who sends it hears of it. Single bad lines are counted where they are decoded.
+/// Cost: the first line, of a body of events.
+HttpReply no_events(std::string_view text) {
+  HttpReply reply;
+  reply.status = 0;
+  std::string_view sample;
+  for (size_t at = 0; at < text.size();) {
+    const std::string_view line = next_line(text, at);
+    if (line.starts_with('{')) return reply;
+    if (sample.empty()) sample = line;
+  }
+  if (sample.empty()) return reply;  // nothing is nothing
+  // Why 40: enough to know one's own data by.
+  return reply_error(
+      400,
+      fmt::format("no line of the body is a JSON object; it begins with '{}'", sample.substr(0, 40)),
+      R"(send an object a line, like {"ts":"2026-03-01T12:00:00Z","kind":"gpu.xid","node":"n1"}; )"
+      "log text goes to /api/v1/logs/{node}, compressed bodies want Content-Encoding");
+}
+
 HttpReply events(Api& api, HttpRequest& request) {
   const std::string type = request.content_type();
   if (type == "application/cloudevents+json" || type == "application/cloudevents-batch+json") {
@@ -148,6 +178,7 @@ HttpReply events(Api& api, HttpRequest& request) {
   }
   IngestBody body;
   if (!source_of(request, body.source)) return bad_source();
+  if (HttpReply refused = no_events(request.body); refused.status != 0) return refused;
   body.key = key_of(request, "");
   Taken taken;
   taken.repeated = !request.body.empty();
@@ -217,10 +248,10 @@ void add_ingest_routes(Api& api) {
   const auto with = [&api](HttpReply (*handle)(Api&, HttpRequest&)) {
     return [&api, handle](HttpRequest& request) { return handle(api, request); };
   };
-  router.add({"POST", "/api/v1/events", Role::kIngest, with(events)});
-  router.add({"POST", "/api/v1/logs/{node}", Role::kIngest, with(log_text)});
-  router.add({"POST", "/api/v1/alertmanager", Role::kIngest, with(alertmanager)});
-  router.add({"POST", "/v1/logs", Role::kIngest, with(otlp)});
+  router.add({"POST", "/api/v1/events", Role::kIngest, with(events), {"source"}});
+  router.add({"POST", "/api/v1/logs/{node}", Role::kIngest, with(log_text), {"source"}});
+  router.add({"POST", "/api/v1/alertmanager", Role::kIngest, with(alertmanager), {"source"}});
+  router.add({"POST", "/v1/logs", Role::kIngest, with(otlp), {"source"}});
 }
 
 }  // namespace reflex::serve

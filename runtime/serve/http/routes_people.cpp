@@ -190,7 +190,11 @@ HttpReply suppress(Api& api, const HttpRequest& request) {
 }
 
 HttpReply list_suppressions(Api& api, const HttpRequest& request) {
-  auto found = api.store().suppressions(wall_now_ns(), request.param("state") == "all");
+  const std::string state = request.param("state");
+  if (!state.empty() && state != "in_force" && state != "all") {
+    return bad_param("state", "in_force or all");
+  }
+  auto found = api.store().suppressions(wall_now_ns(), state == "all");
   if (!found) return store_error(found.error());
   Json out = Json::array();
   for (const StoredSuppression& s : found.value()) out.push_back(suppression_json(s));
@@ -235,9 +239,9 @@ void add_people_routes(Api& api) {
     return [&api, handle](const HttpRequest& request) { return handle(api, request); };
   };
   router.add({"POST", "/api/v1/feedback", Role::kOperate, with(give_feedback)});
-  router.add({"GET", "/api/v1/feedback", Role::kRead, with(list_feedback)});
+  router.add({"GET", "/api/v1/feedback", Role::kRead, with(list_feedback), {"incident", "limit"}});
   router.add({"POST", "/api/v1/suppressions", Role::kOperate, with(suppress)});
-  router.add({"GET", "/api/v1/suppressions", Role::kRead, with(list_suppressions)});
+  router.add({"GET", "/api/v1/suppressions", Role::kRead, with(list_suppressions), {"state"}});
   router.add({"DELETE", "/api/v1/suppressions/{id}", Role::kOperate, with(lift)});
 }
 

@@ -49,6 +49,11 @@ Json reload_json(const ReloadAnswer& answer, int& status) {
       out["error"] = answer.error.empty() ? "another reload is under way" : answer.error;
       out["what_to_do"] = "wait until it has ended";
       break;
+    case Outcome::kNoShadow:
+      status = 409;
+      out["error"] = "there is no shadow set to promote";
+      out["what_to_do"] = "start one with POST /api/v1/shadow (`reflex shadow PACK ..`)";
+      break;
     case Outcome::kFailed:
       status = 500;
       out["error"] = answer.error.empty() ? "the reload failed" : answer.error;

@@ -34,6 +34,15 @@ bool filter_of(const HttpRequest& request, VerdictFilter& filter, HttpReply& rep
   return true;
 }
 
+/// What filter_of() reads, and `more`.
+std::vector<std::string> with_filter(std::vector<std::string> more) {
+  for (const char* name :
+       {"incident", "job", "node", "mentions", "fault", "level", "final", "since", "until"}) {
+    more.emplace_back(name);
+  }
+  return more;
+}
+
 HttpReply verdict_list(Api& api, const HttpRequest& request) {
   VerdictFilter filter;
   HttpReply reply;
@@ -238,14 +247,15 @@ void add_verdict_routes(Api& api) {
   const auto with = [&api](HttpReply (*handle)(Api&, const HttpRequest&)) {
     return [&api, handle](const HttpRequest& request) { return handle(api, request); };
   };
-  router.add({"GET", "/api/v1/verdicts", Role::kRead, with(verdict_list)});
-  router.add({"GET", "/api/v1/verdicts/stream", Role::kRead, with(follow)});
+  router.add({"GET", "/api/v1/verdicts", Role::kRead, with(verdict_list),
+              with_filter({"limit", "cursor", "order"})});
+  router.add({"GET", "/api/v1/verdicts/stream", Role::kRead, with(follow), with_filter({"after"})});
   router.add({"GET", "/api/v1/verdicts/{id}", Role::kRead, with(one_verdict)});
-  router.add({"GET", "/api/v1/verdicts/{id}/explanation", Role::kRead, with(explanation)});
-  router.add({"GET", "/api/v1/incidents", Role::kRead, with(incidents)});
-  router.add({"GET", "/api/v1/alerts", Role::kRead, with(alerts)});
-  router.add({"GET", "/api/v1/export", Role::kRead, with(export_all)});
-  router.add({"POST", "/api/v1/explain", Role::kRead, explain_line});
+  router.add({"GET", "/api/v1/verdicts/{id}/explanation", Role::kRead, with(explanation), {"as"}});
+  router.add({"GET", "/api/v1/incidents", Role::kRead, with(incidents), {"state", "limit"}});
+  router.add({"GET", "/api/v1/alerts", Role::kRead, with(alerts), {"after", "limit"}});
+  router.add({"GET", "/api/v1/export", Role::kRead, with(export_all), with_filter({"as"})});
+  router.add({"POST", "/api/v1/explain", Role::kRead, explain_line, {"as"}});
 }
 
 }  // namespace reflex::serve

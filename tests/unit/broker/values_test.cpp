@@ -22,7 +22,7 @@ class ValuesTest : public testing::TestWithParam<bool> {
     options.address = world.address();
     options.name = "RUN";
     options.partitions = 4;
-    options.lease = milliseconds(GetParam() ? 1500 : 6000);
+    options.lease = milliseconds(GetParam() ? 1500 : 3000);  // see BrokerWorld::intake()
     auto broker = connect(options);
     EXPECT_TRUE(broker.ok()) << (broker.ok() ? "" : broker.error().message);
     return std::move(broker).value();

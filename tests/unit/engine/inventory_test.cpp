@@ -57,8 +57,28 @@ TEST(Inventory, NodesLabelsAndJobs) {
 TEST(Inventory, BrokenFilesAreErrors) {
   auto pack = make_pack();
   topology::Topology topology(pack);
-  EXPECT_FALSE(load_inventory_text("{", *pack->symbols, topology).ok());
-  EXPECT_FALSE(load_inventory_text("[]", *pack->symbols, topology).ok());
+  const auto error = [&](const std::string& text) {
+    const auto loaded = load_inventory_text(text, *pack->symbols, topology);
+    return loaded.ok() ? "no error" : loaded.error().message;
+  };
+  EXPECT_TRUE(error("{").starts_with("the inventory is not JSON: it ends too early; write one"));
+  EXPECT_TRUE(error("{\n \"nodes\": n1}").starts_with(
+      "the inventory is not JSON: line 2 cannot be read from column "))
+      << error("{\n \"nodes\": n1}");
+  EXPECT_TRUE(error("node1\n").starts_with(
+      "the inventory is not JSON: line 1 cannot be read from column "));
+  EXPECT_TRUE(error(" \n").starts_with("the inventory is empty; write {\"nodes\": [{"));
+  EXPECT_TRUE(error("[]").starts_with("the inventory is JSON but no object; write {\"nodes\""));
+  const auto neither = load_inventory_text("{\"node\": []}", *pack->symbols, topology);
+  ASSERT_TRUE(neither.ok());
+  ASSERT_EQ(neither.value().warnings.size(), 1u);
+  EXPECT_TRUE(neither.value().warnings[0].starts_with("it has neither 'nodes' nor 'jobs'"));
+  // The form that is told is one that is read.
+  const std::string told = error("[]").substr(error("[]").find('{'));
+  const auto read = load_inventory_text(told, *pack->symbols, topology);
+  ASSERT_TRUE(read.ok());
+  EXPECT_TRUE(read.value().warnings.empty());
+  EXPECT_EQ(read.value().nodes + read.value().jobs, 2u);
   EXPECT_FALSE(load_inventory("/nonexistent.json", *pack->symbols, topology).ok());
 }
 

@@ -95,6 +95,100 @@ TEST(Config, WrongFormsAreAllTold) {
   EXPECT_NE(error_of("a = = 1\n").find("reflex.toml:1"), std::string::npos);
 }
 
+TEST(Config, WhatADaemonCouldNotRunWithIsToldWithPlaceCauseAndFix) {
+  EXPECT_EQ(error_of("threads = 0\n[http]\nconnections_max = 0\n[journal]\nsegment = 0\n"),
+            "reflex.toml:1: threads = 0: it is the number of shards; write 1 to 64\n"
+            "reflex.toml:3: http.connections_max = 0: each connection has a thread, 0 would serve "
+            "nobody; write 1 to 10000\n"
+            "reflex.toml:5: journal.segment = 0: no input would ever be taken; write a size like "
+            "64MiB");
+  EXPECT_EQ(error_of("threads = 100000\n"),
+            "reflex.toml:1: threads = 100000: it is the number of shards; write 1 to 64");
+  EXPECT_EQ(error_of("threads = -1\n"),
+            "reflex.toml:1: 'threads' wants a whole number that is not negative");
+  EXPECT_EQ(error_of("[http]\nbody_max = \"300MiB\"\n").substr(0, 14), "reflex.toml:2:");
+  EXPECT_EQ(error_of("[http]\nbodies_max = \"64MiB\"\n").substr(0, 14), "reflex.toml:2:");
+  EXPECT_EQ(error_of("[http]\nbody_max = \"256MiB\"\n"), "no error");  // just half
+  ConfigRequest request;
+  request.environment["REFLEX_THREADS"] = "100000";
+  EXPECT_EQ(load("", request).error().message.substr(0, 27), "environment REFLEX_THREADS:");
+}
+
+TEST(Config, WhatIsNoTomlIsToldWithWhatToWrite) {
+  const auto fix = [](const std::string& text) {
+    const std::string error = error_of(text);
+    EXPECT_NE(error.find("reflex.toml:"), std::string::npos) << error;
+    EXPECT_NE(error.find(": this is no TOML: "), std::string::npos) << error;
+    return error.substr(error.rfind("; ") + 2);
+  };
+  const std::string quotes = "texts, sizes and times stand in quotes: ";
+  EXPECT_EQ(fix("state_dir = /var/lib/reflex # here\n"),
+            quotes + "state_dir = \"/var/lib/reflex\"");
+  EXPECT_EQ(fix("[http]\nlisten = 127.0.0.1:7480\n"), quotes + "listen = \"127.0.0.1:7480\"");
+  EXPECT_EQ(fix("[snapshot]\ninterval = 5m\n"), quotes + "interval = \"5m\"");
+  EXPECT_EQ(fix("[packs]\nbackend = jit\n"), quotes + "backend = \"jit\"");
+  EXPECT_EQ(fix("[packs]\nwatch = True\n"), "write true or false, in small letters");
+  EXPECT_EQ(fix("[packs]\npaths = [a, b]\n"),
+            "write paths = [\"A\", \"B\"]: each in quotes, commas between, a ] at the end");
+  EXPECT_EQ(fix("state_dir = \"x\n"),
+            "end the text with the quote that it begins with, on its line");
+  EXPECT_EQ(fix("state_dir \"x\"\n"), "write KEY = VALUE");
+  EXPECT_EQ(fix("state_dir =\n"), "write a value behind state_dir =");
+  EXPECT_EQ(fix("[http\n"), "write a table like [packs], a list entry like [[sources]]");
+  EXPECT_EQ(fix("threads = 1\nthreads = 2\n"), "keep one of them");
+  EXPECT_EQ(fix("a = = 1\n"), "`reflex config default` prints an example with every key");
+  EXPECT_NE(error_of("threads = 1\n\n[http]\nlisten = a\n").find("reflex.toml:4:"),
+            std::string::npos);
+}
+
+TEST(Config, AFileThatIsNotThereHasNoLine) {
+  ConfigRequest request;
+  request.file = "/no/reflex.toml";
+  EXPECT_EQ(load_config(request).error().message,
+            "/no/reflex.toml cannot be read: No such file or directory; name a file that is there "
+            "(an example: `reflex config default > reflex.toml`)");
+}
+
+TEST(Config, AnEmptySourceOrSinkIsToldAtItsPlace) {
+  EXPECT_EQ(error_of("threads = 1\n[[sources]]\n[[sources]]\n[[sinks]]\nname = \"a\"\n"),
+            "reflex.toml:2: this [[sources]] has no type; write type = \"..\" in it: tail, journald, "
+            "stdin, nats or kafka\n"
+            "reflex.toml:3: this [[sources]] has no type; write type = \"..\" in it: tail, journald, "
+            "stdin, nats or kafka\n"
+            "reflex.toml:4: this [[sinks]] has no type; write type = \"..\" in it: file, webhook, "
+            "alertmanager, nats or kafka");
+}
+
+TEST(Config, AZoneIsAnOffset) {
+  const auto with = [](const std::string& zone) {
+    return error_of("[[sources]]\ntype = \"tail\"\npath = \"a\"\ntz = \"" + zone + "\"\n");
+  };
+  for (const char* good : {"Z", "+01:00", "-0530"}) EXPECT_EQ(with(good), "no error") << good;
+  for (const char* bad : {"", "CET", "Europe/Berlin", "+1", "01:00", "+24:00", ".5Z", "+01:00x"}) {
+    EXPECT_EQ(with(bad), "reflex.toml:4: tz = '" + std::string(bad) +
+                             "' is no offset from UTC; write it like +01:00 (names of zones are "
+                             "not known), or Z");
+  }
+}
+
+TEST(Config, AnAddressBeyondThisMachineWantsTokens) {
+  const auto with = [](const std::string& listen) {
+    return error_of("[http]\nlisten = \"" + listen + "\"\n");
+  };
+  for (const char* good : {"127.0.0.1:0", "localhost:80", "[::1]:65535"}) {
+    EXPECT_EQ(with(good), "no error") << good;
+  }
+  for (const char* bad : {"7480", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:a", "127.0.0.1:"}) {
+    EXPECT_EQ(with(bad), "reflex.toml:2: '" + std::string(bad) +
+                             "' is no address and port; write it like 127.0.0.1:7480");
+  }
+  for (const char* open : {"0.0.0.0:80", "[::]:80", ":80"}) {
+    EXPECT_NE(with(open).find("is not loopback and asks for no token; set http.tokens"),
+              std::string::npos)
+        << open;
+  }
+}
+
 TEST(Config, PathsOfTheFileAreRelativeToIt) {
   const auto config = load("state_dir = \"state\"\n[packs]\npaths = [\"a\", \"/b\"]\n");
   ASSERT_TRUE(config.ok());

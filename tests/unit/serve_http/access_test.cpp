@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "runtime/serve/listen_address.h"
 #include "tests/unit/serve_http/served.h"
 
 namespace reflex::serve {
@@ -159,7 +160,7 @@ TEST(Access, Tls) {
   auto server = HttpServer::start(config, daemon, *store.value());
   ASSERT_TRUE(server.ok()) << server.error().message;
   EXPECT_TRUE(server.value()->address().starts_with("https://127.0.0.1:"));
-  std::ofstream(folder.path() / "body") << std::string(3'000'000, 'x');
+  std::ofstream(folder.path() / "body") << std::string(3'000'000, '{');
   const std::string curl = "curl -sf --cacert " + certificate + " " + server.value()->address() +
                            "/-/healthy >/dev/null && "
                            "curl -sf --cacert " +

@@ -228,7 +228,13 @@ ReloadAnswer FakeDaemon::start_shadow(const std::vector<std::string>& paths) {
   return next_reload;
 }
 
-ReloadAnswer FakeDaemon::promote() { return reload(); }
+ReloadAnswer FakeDaemon::promote() {
+  const std::lock_guard lock(mutex);
+  if (state.shadow != nullptr) return next_reload;
+  ReloadAnswer answer;
+  answer.outcome = ReloadAnswer::Outcome::kNoShadow;
+  return answer;
+}
 
 reflex::Status FakeDaemon::drop_shadow() {
   const std::lock_guard lock(mutex);

@@ -28,6 +28,34 @@ TEST(Ingest, EventsAnswerWithThePosition) {
   EXPECT_EQ(s.daemon->bodies.size(), 2u);
 }
 
+TEST(Ingest, ABodyWithoutAnyObjectIsRefusedAndSingleBadLinesAreNot) {
+  const Served s;
+  const auto log =
+      s.post("/api/v1/events", "\n  kernel: NVRM: Xid (PCI:0000:3b:00): 79, fallen off\n");
+  EXPECT_EQ(log.status, 400);
+  EXPECT_EQ(json_of(log)["error"],
+            "no line of the body is a JSON object; it begins with "
+            "'kernel: NVRM: Xid (PCI:0000:3b:00): 79, '");
+  EXPECT_NE(json_of(log)["what_to_do"].get<std::string>().find("/api/v1/logs/{node}"),
+            std::string::npos);
+  const std::string zeros(3, '\0');
+  for (const std::string& bad :
+       {std::string("[1,2]"), std::string("x"), zeros, std::string("\x1f\x8b\x08 \xff\n\xfe"),
+        std::string("\"a\"\n[\n]\n"), std::string(100'000, 'x')}) {
+    const auto reply = s.post("/api/v1/events", bad);
+    EXPECT_EQ(reply.status, 400) << bad.substr(0, 40);
+    EXPECT_TRUE(json_of(reply)["error"].is_string()) << bad.substr(0, 40);
+  }
+  EXPECT_TRUE(s.daemon->bodies.empty());
+  // Half a line before, junk between, an object that does not end: the stream goes on.
+  for (const std::string& good :
+       {std::string("1,\"kind\":\"a\"}\n{}\n"), zeros + "\n\xff\n  {}", std::string("{}\nx\n"),
+        std::string("\r\n \n{\"ts\":"), std::string("\n \n"), std::string("\n")}) {
+    EXPECT_EQ(s.post("/api/v1/events", good).status, 200) << good;
+  }
+  EXPECT_EQ(s.daemon->bodies.size(), 6u);
+}
+
 TEST(Ingest, AKeyMakesABodyCountOnce) {
   const Served s;
   const std::string key = "Idempotency-Key: batch-7\r\n";

@@ -42,6 +42,12 @@ TEST(OpenApi, EveryRouteIsDocumentedAndViceVersa) {
     const auto& operation = document["paths"][route.pattern][method];
     EXPECT_EQ(operation["x-role"], word(route.role)) << route.pattern;
     EXPECT_EQ(operation["security"].empty(), route.role == Role::kOpen) << route.pattern;
+    std::set<std::string> asked;
+    for (const auto& p : operation.value("parameters", nlohmann::json::array())) {
+      if (p["in"] == "query") asked.insert(p["name"].get<std::string>());
+    }
+    EXPECT_EQ(asked, std::set<std::string>(route.params.begin(), route.params.end()))
+        << method << " " << route.pattern;
     // Every {name} of the path is a parameter.
     for (const auto& part : {std::string("id"), std::string("node")}) {
       if (route.pattern.find("{" + part + "}") == std::string::npos) continue;

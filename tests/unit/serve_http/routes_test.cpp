@@ -44,6 +44,27 @@ TEST(Routes, VerdictsPageByPage) {
   }
 }
 
+TEST(Routes, UnknownKeysOfTheQueryAreRefusedEverywhere) {
+  const Served& s = site();
+  const auto one = s.get("/api/v1/verdicts?nod=n03&limit=2");
+  EXPECT_EQ(one.status, 400);
+  EXPECT_EQ(json_of(one)["error"], "GET /api/v1/verdicts knows no parameter 'nod'");
+  EXPECT_EQ(json_of(one)["what_to_do"],
+            "known are limit, cursor, order, incident, job, node, mentions, fault, level, final, "
+            "since, until");
+  const auto none = s.get("/-/ready?verbose=1");
+  EXPECT_EQ(none.status, 400);
+  EXPECT_EQ(json_of(none)["what_to_do"], "leave it out; this page takes none");
+  for (const char* path : {"/-/healthy", "/metrics", "/api/v1/verdicts/stream", "/api/v1/shadow",
+                           "/api/v1/openapi.json", "/", "/api/v1/export"}) {
+    EXPECT_EQ(s.get(std::string(path) + "?x").status, 400) << path;
+  }
+  // Before the body is read.
+  EXPECT_EQ(s.post("/api/v1/events?sorce=mon", "{}\n").status, 400);
+  EXPECT_EQ(s.post("/-/reload?force=1", "").status, 400);
+  EXPECT_EQ(s.get("/api/v1/verdicts?%00%ff=1").status, 400);
+}
+
 TEST(Routes, ExplanationsInEveryForm) {
   const Served& s = site();
   const auto verdict = json_of(s.get("/api/v1/verdicts?incident=i-0001&final=true"))["verdicts"][0];
@@ -201,6 +222,12 @@ TEST(Routes, ReloadAnswersWithPlanOrDiagnostics) {
   EXPECT_EQ(json_of(s.get("/api/v1/shadow"))["running"], true);
   EXPECT_EQ(s.post("/api/v1/promote", "").status, 200);
   EXPECT_EQ(ask(s.port(), "DELETE", "/api/v1/shadow").status, 200);
+  const auto nothing = s.post("/api/v1/promote", "");
+  EXPECT_EQ(nothing.status, 409);
+  EXPECT_EQ(json_of(nothing)["error"], "there is no shadow set to promote");
+  EXPECT_NE(json_of(nothing)["what_to_do"].get<std::string>().find("POST /api/v1/shadow"),
+            std::string::npos);
+  EXPECT_EQ(json_of(nothing)["swapped"], false);
   s.daemon->fails = "none is running";
   EXPECT_EQ(ask(s.port(), "DELETE", "/api/v1/shadow").status, 409);
 }
@@ -259,6 +286,8 @@ TEST(Routes, Suppressions) {
   EXPECT_TRUE(s.daemon->orders[1].lifted);
   EXPECT_TRUE(json_of(s.get("/api/v1/suppressions"))["suppressions"].empty());
   EXPECT_EQ(json_of(s.get("/api/v1/suppressions?state=all"))["suppressions"].size(), 1u);
+  EXPECT_EQ(s.get("/api/v1/suppressions?state=in_force").status, 200);
+  EXPECT_EQ(s.get("/api/v1/suppressions?state=al").status, 400);
   s.daemon->fails = "no";
   EXPECT_EQ(status(R"({"node":"n4","until":"2099-01-01T00:00:00Z","reason":"x"})"), 503);
   EXPECT_TRUE(json_of(s.get("/api/v1/suppressions"))["suppressions"].empty()) << "taken back";
