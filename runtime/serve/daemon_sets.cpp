@@ -38,7 +38,6 @@ reflex::Status Daemon::note_configured(const LoadedSet& set, const std::string& 
   SetEntry entry{set.key};
   if (auto wrote = write_set(entry); !wrote.ok()) return wrote;
   ahead.push_back({position, journal_->end(), std::move(entry)});
-  replay_end_ = journal_->end();
   return ok_status();
 }
 

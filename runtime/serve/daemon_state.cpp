@@ -77,6 +77,7 @@ void Daemon::begin_reading(Beginning&& beginning, std::shared_ptr<const LoadedSe
   }
   if (beginning.ahead.empty()) return running->runner->start();
   switching_ = true;
+  replay_end_ = journal_->end();
   running->runner->stop_at(beginning.ahead.front().base());
   running->runner->start();
   if (wait) return read_on(beginning.ahead, configured.get());
