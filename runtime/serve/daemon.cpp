@@ -294,6 +294,11 @@ bool Daemon::settle(std::chrono::milliseconds timeout) {
   return publisher_->wait_stored(publisher_->pushed(), timeout);
 }
 
+bool Daemon::is_stopping() {
+  const std::lock_guard lock(loop_mutex_);
+  return stopping_;
+}
+
 void Daemon::stop(bool drain, const std::function<bool()>& hurry) {
   if (stopped_) return;
   stopped_ = true;

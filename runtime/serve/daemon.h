@@ -161,6 +161,7 @@ class Daemon final : public DaemonPort {
                ReloadAnswer& answer);
   void note_reload(const ReloadAnswer& answer);
 
+  [[nodiscard]] bool is_stopping();
   reflex::Status take_snapshot();
   void tick_loop();
   void snapshot_loop();

@@ -1,12 +1,12 @@
 // Reload, shadow, promote: see daemon.h and language.md B6.
 //
-// How a set takes the place of another: an entry of the journal says so, and is the place. In place:
-// when the ids of both mean the same, the lane's thread lets the next lane take over the state of the
-// old one behind that entry, and goes on with it. Else: the state of the live lane at some position
-// goes into a candidate, which reads the journal from there on its own thread, muted. When it has
-// caught up the entry is written, both come to stand behind it, and the candidate becomes the live
-// one: what the old one said of open incidents counts as said. An event is before the entry, and
-// the old set's, or behind it, and the new set's. What a start makes of the entries:
+// How a set takes the place of another: an entry of the journal says so, and is the place. In
+// place: when the ids of both mean the same, the lane's thread lets the next lane take over the
+// state of the old one behind that entry, and goes on with it. Else: the state of the live lane at
+// some position goes into a candidate, which reads the journal from there on its own thread, muted.
+// When it has caught up the entry is written, both come to stand behind it, and the candidate
+// becomes the live one: what the old one said of open incidents counts as said. An event is before
+// the entry, and the old set's, or behind it, and the new set's. What a start makes of the entries:
 // daemon_sets.cpp.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -42,7 +42,8 @@ double us_between(std::chrono::steady_clock::time_point from,
   return std::chrono::duration<double, std::micro>(to - from).count();
 }
 
-/// Until `next` is where `old` is; false when one of them ends. `longest_us`: of the stops of `old`.
+/// Until `next` is where `old` is; false when one of them ends. `longest_us`: of the stops of
+/// `old`.
 bool catch_up(LaneRunner& old, LaneRunner& next, double& longest_us) {
   const auto began = std::chrono::steady_clock::now();
   while (next.position() < old.position()) {
@@ -63,7 +64,8 @@ bool catch_up(LaneRunner& old, LaneRunner& next, double& longest_us) {
 
 constexpr const char* kInPlace = "in place";
 constexpr const char* kRestored = "restored";
-constexpr const char* kShuttingDown = "the daemon is shutting down; the set is live with its next start";
+constexpr const char* kShuttingDown =
+    "the daemon is shutting down; the set is live with its next start";
 
 std::vector<StateFate> plan_of(const LoadReport& report) {
   std::vector<StateFate> plan;
@@ -100,13 +102,13 @@ void Daemon::note_reload(const ReloadAnswer& answer) {
     }
   }
   if (answer.outcome == Outcome::kSwapped) {
-    say(fmt::format(
-        "reload: set {} is live; compiled in {:.1f} ms, {} in {:.1f} ms{}, the "
-        "stream paused {:.0f} us",
-        answer.set_sha256.substr(0, 12), answer.compile_ms,
-        in_place ? "taken over in place" : "restored", answer.restore_ms,
-        answer.path_reason.empty() ? "" : fmt::format(" ({})", answer.path_reason),
-        answer.pause_us));
+    say(
+        fmt::format("reload: set {} is live; compiled in {:.1f} ms, {} in {:.1f} ms{}, the "
+                    "stream paused {:.0f} us",
+                    answer.set_sha256.substr(0, 12), answer.compile_ms,
+                    in_place ? "taken over in place" : "restored", answer.restore_ms,
+                    answer.path_reason.empty() ? "" : fmt::format(" ({})", answer.path_reason),
+                    answer.pause_us));
     const std::lock_guard lock(loop_mutex_);
     if (!snapshot_wanted_) {
       snapshot_from_ = Clock::now() + (in_place ? kSnapshotAfterInPlace : Clock::duration::zero());
@@ -135,7 +137,12 @@ ReloadAnswer Daemon::reload() {
     busy.error = "another reload is under way";
     return busy;
   }
-  ReloadAnswer answer = reload_locked();
+  ReloadAnswer answer;
+  if (is_stopping()) {
+    answer.error = kShuttingDown;
+    return answer;
+  }
+  answer = reload_locked();
   note_reload(answer);
   return answer;
 }
@@ -232,8 +239,8 @@ std::shared_ptr<RunningSet> Daemon::swap_in_place(LoadedSet& set, ReloadAnswer& 
     answer.path_reason = differs + " changed";
     return nullptr;
   }
-  auto prepared = prepare(parts(), std::move(set), LaneOutput::Mode::kLive,
-                          &runner.lane_at_work().engine());
+  auto prepared =
+      prepare(parts(), std::move(set), LaneOutput::Mode::kLive, &runner.lane_at_work().engine());
   if (!prepared.ok()) {
     answer.outcome = ReloadAnswer::Outcome::kFailed;
     answer.error = prepared.error().message;
@@ -277,9 +284,8 @@ std::shared_ptr<RunningSet> Daemon::swap_in_place(LoadedSet& set, ReloadAnswer& 
 
 void Daemon::free_behind(std::vector<std::shared_ptr<void>> things) {
   if (freed_.valid()) freed_.wait();
-  freed_ = std::async(std::launch::async, [things = std::move(things)]() mutable {
-    things.clear();
-  });
+  freed_ =
+      std::async(std::launch::async, [things = std::move(things)]() mutable { things.clear(); });
 }
 
 std::shared_ptr<RunningSet> Daemon::candidate(LoadedSet set, LaneOutput::Mode mode, uint64_t& base,
@@ -395,7 +401,8 @@ ReloadAnswer Daemon::promote() {
   return answer;
 }
 
-/// Its state has grown since long before: a start could not make it again from that of the live set.
+/// Its state has grown since long before: a start could not make it again from that of the live
+/// set.
 bool Daemon::promote_warm(const std::shared_ptr<RunningSet>& next, ReloadAnswer& answer) {
   if (auto kept = loader_->keep(next->set); !kept.ok()) {
     answer.error = kept.error().message;
@@ -403,8 +410,8 @@ bool Daemon::promote_warm(const std::shared_ptr<RunningSet>& next, ReloadAnswer&
   }
   const std::lock_guard still(snapshot_mutex_);
   auto state = capture_state(*next->runner);
-  auto kept = state.ok() ? kept_->keep_state(next->set.key, state.value())
-                                   : reflex::Status(state.error());
+  auto kept =
+      state.ok() ? kept_->keep_state(next->set.key, state.value()) : reflex::Status(state.error());
   if (kept.ok()) return swap_in(next, {next->set.key, state.value().position, true}, answer);
   answer.error = kept.error().message;
   return false;

@@ -46,9 +46,8 @@ reflex::Status Daemon::note_configured(const LoadedSet& set, const std::string& 
 void Daemon::drop_idle_switches(uint64_t position, std::string& key,
                                 std::vector<SetSwitch>& ahead) {
   std::string live = key;
-  std::erase_if(ahead, [&](const SetSwitch& at) {
-    return std::exchange(live, at.to.key) == at.to.key;
-  });
+  std::erase_if(ahead,
+                [&](const SetSwitch& at) { return std::exchange(live, at.to.key) == at.to.key; });
   // To load a state into another set is what a change does: the first one needs no set before it.
   if (ahead.empty() || ahead.front().position != position || ahead.front().to.warm) return;
   key = ahead.front().to.key;
@@ -79,10 +78,10 @@ Result<Daemon::Beginning> Daemon::begin_at(const SnapshotHeader& from, std::stri
   }
   if (const auto* failure = std::get_if<LoadFailure>(&set)) {
     if (configured == nullptr) return Error{failure->error};
-    found.push_back(
-        fmt::format("state: the set that was live at position {} cannot be had ({}): the configured "
-                    "one reads on from there",
-                    from.position, failure->error));
+    found.push_back(fmt::format(
+        "state: the set that was live at position {} cannot be had ({}): the configured "
+        "one reads on from there",
+        from.position, failure->error));
     set = *configured;
     ahead.clear();
   }
@@ -104,8 +103,9 @@ void Daemon::read_on(const std::vector<SetSwitch>& ahead, const LoadedSet* confi
     if (next.ok()) {
       running = std::move(next).value();
     } else if (!running->runner->is_stopping()) {
-      find(fmt::format("journal: position {}: set {} cannot take over ({}): the one before it stays",
-                       ahead[i].position, ahead[i].to.key, next.error().message));
+      find(
+          fmt::format("journal: position {}: set {} cannot take over ({}): the one before it stays",
+                      ahead[i].position, ahead[i].to.key, next.error().message));
       const std::lock_guard lock(lanes_mutex_);
       marks_.last_reload_ok = false;
     }
@@ -118,8 +118,8 @@ void Daemon::read_on(const std::vector<SetSwitch>& ahead, const LoadedSet* confi
   switching_ = false;
 }
 
-/// What the reload did then: the set `at` takes over from `before`, which stands where the state was
-/// taken. It stands behind the entry when it is returned, and is live.
+/// What the reload did then: the set `at` takes over from `before`, which stands where the state
+/// was taken. It stands behind the entry when it is returned, and is live.
 Result<std::shared_ptr<RunningSet>> Daemon::switch_at(const SetSwitch& at,
                                                       const std::shared_ptr<RunningSet>& before,
                                                       const LoadedSet* configured) {

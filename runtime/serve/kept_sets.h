@@ -4,11 +4,10 @@
 // crash the start reads it with that set again, whatever stands in the configured files by now.
 // Form: KEY.set names its texts (packs, data of lists, model, history, inventories) and the paths
 // that they had; a text is a file under texts/, which sets that hold the same text share.
-// KEY@POSITION.state: the state that a promoted shadow had there. `promoted`: the key of the promoted set and
-// the identity of the configured one that it stands in for.
-// Contract: keep() returns when all is on disk. A set that was cut or changed is an Error at
-// read(), never another set. Threads: any.
-// Cost: keep() writes the texts that are new, and syncs each.
+// KEY@POSITION.state: the state that a promoted shadow had there. `promoted`: the key of the
+// promoted set and the identity of the configured one that it stands in for. Contract: keep()
+// returns when all is on disk. A set that was cut or changed is an Error at read(), never another
+// set. Threads: any. Cost: keep() writes the texts that are new, and syncs each.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-
 #include "runtime/base/crc32c.h"
 #include "runtime/base/time.h"
 #include "runtime/learn/labels.h"
@@ -135,7 +134,8 @@ reflex::Status SetLoader::complete(LoadedSet& set) const {
 std::variant<LoadedSet, LoadFailure> SetLoader::load(std::shared_ptr<SymbolTable> symbols) {
   auto names = named();
   if (!names.ok()) return LoadFailure{{}, names.error().message};
-  auto loaded = load_configured(names.value(), {names.value().packs, names.value().profiles, symbols, {}});
+  auto loaded =
+      load_configured(names.value(), {names.value().packs, names.value().profiles, symbols, {}});
   auto* set = std::get_if<LoadedSet>(&loaded);
   if (set == nullptr) return loaded;
   configured_ = set->identity;
@@ -191,7 +191,7 @@ reflex::Status SetLoader::keep_promoted(const LoadedSet& set) {
 
 int64_t manifest_changed_ns(const Config& config) {
   const std::string& manifest = config.main.text("packs.manifest");
-  struct stat info{};
+  struct stat info {};
   if (manifest.empty() || ::stat(manifest.c_str(), &info) != 0) return 0;
   return info.st_mtim.tv_sec * kNsPerSecond + info.st_mtim.tv_nsec;
 }

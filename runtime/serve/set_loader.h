@@ -1,7 +1,7 @@
 // SetLoader: what the configuration names (packs, model, history, inventories) -> a set to run.
 //
-// Sets that have been live are kept as they were (kept_sets.h): when the packs on disk are broken at
-// a restart, the daemon goes on with the last of them. A promoted shadow set stays in force over
+// Sets that have been live are kept as they were (kept_sets.h): when the packs on disk are broken
+// at a restart, the daemon goes on with the last of them. A promoted shadow set stays in force over
 // restarts as long as the configured packs are the ones that it replaced.
 // Threads: one call at a time.
 #pragma once
@@ -30,7 +30,7 @@ struct LoadedSet {
   std::vector<FileBeside> beside;
   std::vector<std::string> diagnostics;
   double compile_ms = 0;
-  uint64_t code_bytes = 0;  // of machine code
+  uint64_t code_bytes = 0;     // of machine code
   std::shared_ptr<void> rest;  // CompiledSet::rest
 
   /// What only keeping it and the beginning of its lane need.

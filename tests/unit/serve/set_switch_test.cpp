@@ -148,7 +148,8 @@ TEST_P(SetSwitches, KilledAnywhereItSaysWhatOneSaysThatNeverStops) {
   EXPECT_GT(want.size(), 60u);
   const auto got = without(all_said(killed), killed.folder());
   EXPECT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) ASSERT_EQ(got[i].substr(0, 600), want[i].substr(0, 600)) << i;
+  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i)
+    ASSERT_EQ(got[i].substr(0, 600), want[i].substr(0, 600)) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SetSwitches, testing::Range(1, 9));
