@@ -238,7 +238,7 @@ int check_file(const ConfigFlags& flags, const CommonFlags& common) {
   const std::string name = what_was_read(flags);
   const auto config = read_config(flags);
   if (!config.ok()) {
-    print_error(common, fmt::format("{} is not valid\n{}", name, config.error().message));
+    print_error(common, config.error().message);
     return kUsage;
   }
   const auto problems = check_config(config.value(), CheckedFor::kReport);

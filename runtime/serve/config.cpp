@@ -51,7 +51,11 @@ std::string did_you_mean(std::string_view key, const std::vector<KeySpec>& keys)
     least = distance;
     best = &known;
   }
-  return best == nullptr ? std::string() : fmt::format("; did you mean '{}'?", best->key);
+  if (best != nullptr) return fmt::format("; did you mean '{}'?", best->key);
+  if (&keys == &config_keys()) return "; `reflex config default` shows all that there are";
+  std::string all;
+  for (const KeySpec& known : keys) all += fmt::format("{}{}", all.empty() ? "" : ", ", known.key);
+  return fmt::format("; the keys of this table: {}", all);
 }
 
 const KeySpec* find(const std::vector<KeySpec>& keys, std::string_view key) {

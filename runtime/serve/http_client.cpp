@@ -38,7 +38,10 @@ Result<HttpResponseText> http_request(const HttpRequestText& request) {
   if (!request.token.empty()) headers.emplace("Authorization", "Bearer " + request.token);
   const httplib::Result result = send(client, request, path, headers);
   if (!result) {
-    return Error{fmt::format("{}: {}", origin, httplib::to_string(result.error()))};
+    const bool unreached = result.error() == httplib::Error::Connection;
+    return Error{fmt::format("{}: {}", origin,
+                             unreached ? "no connection can be made"
+                                       : httplib::to_string(result.error()))};
   }
   HttpResponseText response;
   response.status = result->status;

@@ -51,7 +51,8 @@ TEST(Config, UnknownKeysAreErrorsWithTheNearestOne) {
             "reflex.toml:2: there is no key 'jurnal.segment'; did you mean 'journal.segment'?");
   EXPECT_EQ(error_of("[[sources]]\ntype = \"tail\"\npth = \"x\"\n"),
             "reflex.toml:3: there is no key 'pth'; did you mean 'path'?");
-  EXPECT_EQ(error_of("zzzzzzzz = 1\n"), "reflex.toml:1: there is no key 'zzzzzzzz'");
+  EXPECT_EQ(error_of("zzzzzzzz = 1\n"),
+            "reflex.toml:1: there is no key 'zzzzzzzz'; `reflex config default` shows all that there are");
 }
 
 TEST(Config, WhatIsNoFileIsToldBeforeItIsOpened) {
