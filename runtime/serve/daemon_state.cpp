@@ -123,9 +123,9 @@ reflex::Status Daemon::take_snapshot() {
     return ok_status();  // the whole journal is the second way back
   }
   if (const auto beside = shadow()) keep = std::min(keep, beside->runner->position());
-  auto trimmed = journal_->trim(keep);
-  kept_->trim(journal_->begin());
-  return trimmed;
+  // The journal goes by whole segments, sets as soon as no start from a snapshot reads with them.
+  kept_->trim(keep);
+  return journal_->trim(keep);
 }
 
 void Daemon::snapshot_loop() {

@@ -209,9 +209,9 @@ void KeptSets::retire(const std::string& key, uint64_t position) {
   until_[key] = position;
 }
 
-void KeptSets::trim(uint64_t journal_begin) {
+void KeptSets::trim(uint64_t position) {
   const std::lock_guard lock(mutex_);
-  remove_states_before(journal_begin);
+  remove_states_before(position);
   const auto of_promotion = promoted();
   std::error_code none;
   std::set<std::string> used;
@@ -220,7 +220,7 @@ void KeptSets::trim(uint64_t journal_begin) {
     const auto known = until_.find(key);
     const uint64_t until = known == until_.end() ? found_until_ : known->second;
     const bool stands_in = of_promotion && of_promotion->key == key;
-    if (until < journal_begin && !stands_in) {
+    if (until < position && !stands_in) {
       removed |= fs::remove(path_of(key), none);
       until_.erase(key);
       continue;

@@ -47,7 +47,7 @@ class KeptSets {
   /// And needed from now on.
   reflex::Status keep(const std::string& key, const KeptSet& set);
   [[nodiscard]] Result<KeptSet> read(const std::string& key) const;
-  /// What a shadow becomes live with; needed as long as the journal has what follows it.
+  /// What a shadow becomes live with; needed for what follows its place.
   reflex::Status keep_state(const std::string& key, const CapturedState& state);
   [[nodiscard]] Result<engine::Snapshot> read_state(const std::string& key,
                                                     uint64_t position) const;
@@ -61,10 +61,10 @@ class KeptSets {
 
   /// It is live.
   void use(const std::string& key);
-  /// Another set is live from `position` on: this one is needed as long as the journal has that.
+  /// Another set is live from `position` on: this one is needed for what is before that.
   void retire(const std::string& key, uint64_t position);
-  /// Removes what neither the journal from `journal_begin` on nor a promotion needs.
-  void trim(uint64_t journal_begin);
+  /// Removes what neither the journal from `position` on nor a promotion needs.
+  void trim(uint64_t position);
 
  private:
   struct Index {  // what KEY.set says
