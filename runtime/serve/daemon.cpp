@@ -88,7 +88,8 @@ reflex::Status Daemon::open() {
   ingest_ = std::make_unique<Ingest>(*journal_, limits, [this] { return evaluated(); });
   config_ = std::make_shared<const Config>(options_.config);
   kept_ = std::make_unique<KeptSets>(folder + "/sets");
-  if (auto status = kept_->prepare(journal_->end()); !status.ok()) return status;
+  // Without its folder (a full disk) a start goes on; a reload says that it cannot keep a set.
+  if (auto made = kept_->prepare(journal_->end()); !made.ok()) find(made.error().message);
   loader_ = std::make_unique<SetLoader>(config_, options_.compile, *kept_);
   replay_end_ = journal_->end();
   return ok_status();
