@@ -114,6 +114,40 @@ std::string shadow_text(const Json& json) {
                      json.value("set_sha256", std::string()).substr(0, 12), plan_text(json));
 }
 
+std::string or_nothing(const Json& row, const char* key) {
+  return row[key].is_string() ? row[key].get<std::string>() : "(no final verdict)";
+}
+
+std::string comparison_text(const Json& differs) {
+  const Json incidents = differs.value("incidents", Json::array());
+  std::string out = fmt::format("{} incidents with the same answer, {} with another{}\n",
+                                differs.value("same", 0), incidents.size(),
+                                incidents.empty() ? "" : ":");
+  for (const auto& row : incidents) {
+    out += fmt::format("  {}\n    live    {}\n    shadow  {}\n", row.value("incident", std::string()),
+                       or_nothing(row, "live"), or_nothing(row, "shadow"));
+  }
+  const Json firings = differs.value("firings", Json::array());
+  if (!firings.empty()) out += "signals that fired another number of times (live, shadow):\n";
+  for (const auto& row : firings) {
+    out += fmt::format("  {:<44} {:>10} {:>10}\n", row.value("signal", std::string()),
+                       row.value("live", uint64_t{0}), row.value("shadow", uint64_t{0}));
+  }
+  return out;
+}
+
+std::string shadow_report(const Json& json) {
+  if (!json.value("running", false)) return "no shadow set runs; `reflex shadow PACKS` starts one\n";
+  const Json differs = json.value("differs", Json::object());
+  const Json since = differs.value("since", Json());
+  return fmt::format(
+      "set {} beside the live one{}, {} bytes of the journal behind it\n{}"
+      "`reflex promote` makes it live, `reflex shadow --drop` ends it; --format json has its verdicts\n",
+      json.value("set_sha256", std::string()).substr(0, 12),
+      since.is_string() ? " since " + since.get<std::string>() : "", json.value("behind", uint64_t{0}),
+      comparison_text(differs));
+}
+
 /// Keys of reflex.toml that the reload found changed.
 std::string config_text(const Json& json) {
   std::string out;
@@ -175,7 +209,7 @@ Command add_client(CLI::App& app, const CommonFlags& common) {
       return client.ask("DELETE", "/api/v1/shadow", "",
                         [](const Json&) { return std::string("the shadow set has ended\n"); });
     }
-    if (flags->paths.empty()) return client.ask("GET", "/api/v1/shadow", "", plain);
+    if (flags->paths.empty()) return client.ask("GET", "/api/v1/shadow", "", shadow_report);
     Json body;
     body["paths"] = Json::array();
     // The daemon runs elsewhere: it needs whole paths.

@@ -48,12 +48,17 @@ class Scratch {
 class Checker {
  public:
   Checker(const serve::ReadConfig& read, CheckedFor what)
-      : config_(read.config), main_(config_.main), what_(what), problems_(read.problems) {}
+      : file_(read.file),
+        config_(read.config),
+        main_(config_.main),
+        what_(what),
+        problems_(read.problems) {}
 
   std::vector<std::string> run() {
     if (what_ == CheckedFor::kReport) packs();
     http();
     sources_and_sinks();
+    serve::sort_problems(problems_, file_);
     return std::move(problems_);
   }
 
@@ -135,6 +140,7 @@ class Checker {
     }
   }
 
+  const std::string& file_;
   const serve::Config& config_;
   const serve::ConfigTable& main_;
   const CheckedFor what_;

@@ -1,4 +1,4 @@
-// Reading and showing; see config.h. The keys: config_keys.cpp.
+// Reading; see config.h. The keys: config_keys.cpp, showing: config_text.cpp.
 #include "runtime/serve/config.h"
 
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <climits>
 #include <filesystem>
 #include <numeric>
 #include <optional>
@@ -86,8 +87,6 @@ std::string_view wanted(ValueForm form) {
   return "";
 }
 
-bool is_list(ValueForm form) { return form == ValueForm::kPaths || form == ValueForm::kTexts; }
-
 bool is_good(ValueForm form, const std::string& text) {
   uint64_t number = 0;
   switch (form) {
@@ -124,6 +123,7 @@ class Reader {
   reflex::Status read(Config& config);
   void set(ConfigTable& table, const std::vector<KeySpec>& keys, std::string_view key,
            const std::string& value, const std::string& origin);
+  void problem(std::string text) { problems_.push_back(std::move(text)); }
   [[nodiscard]] const std::vector<std::string>& problems() const { return problems_; }
 
  private:
@@ -244,10 +244,7 @@ void Reader::set(ConfigTable& table, const std::vector<KeySpec>& keys, std::stri
 
 void fill_defaults(ConfigTable& table, const std::vector<KeySpec>& keys) {
   for (const KeySpec& spec : keys) {
-    if (table.all().contains(spec.key)) continue;
-    const std::string value(spec.standard);
-    table.set(spec.key,
-              {is_list(spec.form) ? split(value) : std::vector<std::string>{value}, "default"});
+    if (!table.all().contains(spec.key)) table.set(spec.key, {standard_texts(spec), "default"});
   }
 }
 
@@ -259,26 +256,12 @@ std::string environment_name(std::string_view key) {
   return name;
 }
 
-std::string in_quotes(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
-
-std::string toml_value(ValueForm form, const std::vector<std::string>& texts) {
-  if (is_list(form)) {
-    std::string out = "[";
-    for (size_t i = 0; i < texts.size(); ++i) out += (i > 0 ? ", " : "") + in_quotes(texts[i]);
-    return out + "]";
-  }
-  if (form == ValueForm::kBool || form == ValueForm::kInt) return texts.front();
-  return in_quotes(texts.front());
-}
-
 }  // namespace
+
+std::vector<std::string> standard_texts(const KeySpec& spec) {
+  const std::string value(spec.standard);
+  return is_list(spec.form) ? split(value) : std::vector<std::string>{value};
+}
 
 bool parse_bytes(std::string_view text, uint64_t& out) {
   uint64_t number = 0;
@@ -390,8 +373,51 @@ std::string sink_name(const ConfigTable& sink) {
   return sink.text("name").empty() ? sink.text("type") : sink.text("name");
 }
 
+namespace {
+
+/// A name that is nearly one of a key is a mistake; others are not ours to judge: Kubernetes gives
+/// each pod a REFLEX_PORT and the like of a Service that is called reflex.
+const KeySpec* meant_by(std::string_view name) {
+  constexpr size_t kSlips = 2;
+  for (const KeySpec& spec : config_keys()) {
+    if (edit_distance(name, environment_name(spec.key)) <= kSlips) return &spec;
+  }
+  return nullptr;
+}
+
+void read_environment(const std::map<std::string, std::string, std::less<>>& environment,
+                      Reader& reader, ConfigTable& out) {
+  std::map<std::string, std::string_view> keys;
+  for (const KeySpec& spec : config_keys()) keys[environment_name(spec.key)] = spec.key;
+  for (const auto& [name, value] : environment) {
+    if (const auto known = keys.find(name); known != keys.end()) {
+      reader.set(out, config_keys(), known->second, value, "environment " + name);
+    } else if (const KeySpec* meant = meant_by(name)) {
+      reader.problem(fmt::format("environment {}: there is no such variable; did you mean {}?", name,
+                                 environment_name(meant->key)));
+    }
+  }
+}
+
+int line_of(std::string_view problem, std::string_view file) {
+  const std::string prefix = fs::path(file).filename().string() + ":";
+  if (file.empty() || !problem.starts_with(prefix)) return INT_MAX;  // of no line: behind them
+  int line = INT_MAX;
+  std::from_chars(problem.data() + prefix.size(), problem.data() + problem.size(), line);
+  return line;
+}
+
+}  // namespace
+
+void sort_problems(std::vector<std::string>& problems, const std::string& file) {
+  std::stable_sort(problems.begin(), problems.end(), [&](const auto& a, const auto& b) {
+    return line_of(a, file) < line_of(b, file);
+  });
+}
+
 Result<ReadConfig> read_config(const ConfigRequest& request) {
   ReadConfig read;
+  read.file = request.file;
   Config& config = read.config;
   Reader reader(request.file);
   if (!request.file.empty()) {
@@ -401,12 +427,7 @@ Result<ReadConfig> read_config(const ConfigRequest& request) {
     }
     if (auto status = reader.read(config); !status.ok()) return status.error();
   }
-  for (const KeySpec& spec : config_keys()) {
-    const std::string name = environment_name(spec.key);
-    const auto it = request.environment.find(name);
-    if (it == request.environment.end()) continue;
-    reader.set(config.main, config_keys(), spec.key, it->second, "environment " + name);
-  }
+  read_environment(request.environment, reader, config.main);
   for (const auto& [key, value] : request.flags) {
     reader.set(config.main, config_keys(), key, value, "flag");
   }
@@ -418,6 +439,7 @@ Result<ReadConfig> read_config(const ConfigRequest& request) {
   check_names(config.sources, "sources", source_name, read.problems);
   check_names(config.sinks, "sinks", sink_name, read.problems);
   check_values(config, read.problems);
+  sort_problems(read.problems, read.file);
   return read;
 }
 
@@ -427,58 +449,6 @@ Result<Config> load_config(const ConfigRequest& request) {
   const auto& problems = read.value().problems;
   if (!problems.empty()) return Error{fmt::format("{}", fmt::join(problems, "\n"))};
   return std::move(read.value().config);
-}
-
-std::string show_config(const Config& config) {
-  std::string out;
-  const auto show = [&](const ConfigTable& table, const std::vector<KeySpec>& keys) {
-    for (const KeySpec& spec : keys) {
-      const ConfigValue& value = table.all().find(spec.key)->second;
-      out += fmt::format("{} = {}  # {}\n", spec.key, toml_value(spec.form, value.texts),
-                         value.origin);
-    }
-  };
-  show(config.main, config_keys());
-  for (const auto& source : config.sources) {
-    out += "\n[[sources]]\n";
-    show(source, source_keys());
-  }
-  for (const auto& sink : config.sinks) {
-    out += "\n[[sinks]]\n";
-    show(sink, sink_keys());
-  }
-  return out;
-}
-
-std::string example_config() {
-  std::string out =
-      "# reflex.toml: the configuration of `reflex serve`. Every key, with its default.\n"
-      "# The environment (REFLEX_ + key in capitals, dots as _) and --set KEY=VALUE go over it.\n";
-  const auto show = [&](const KeySpec& spec, std::string_view key, const char* comment) {
-    out += "\n";
-    std::string_view doc = spec.doc;
-    while (!doc.empty()) {
-      const size_t newline = doc.find('\n');
-      out += fmt::format("# {}\n", doc.substr(0, newline));
-      doc.remove_prefix(newline == std::string_view::npos ? doc.size() : newline + 1);
-    }
-    const auto texts = is_list(spec.form) ? split(spec.standard)
-                                          : std::vector<std::string>{std::string(spec.standard)};
-    out += fmt::format("{}{} = {}\n", comment, key, toml_value(spec.form, texts));
-  };
-  std::string_view table;
-  for (const KeySpec& spec : config_keys()) {
-    const size_t dot = spec.key.find('.');
-    const std::string_view of = dot == std::string_view::npos ? "" : spec.key.substr(0, dot);
-    if (of != table) out += fmt::format("\n[{}]\n", of);
-    table = of;
-    show(spec, dot == std::string_view::npos ? spec.key : spec.key.substr(dot + 1), "");
-  }
-  for (const auto& [name, keys] : {std::pair{"sources", &source_keys()}, {"sinks", &sink_keys()}}) {
-    out += fmt::format("\n# Any number of:\n# [[{}]]\n", name);
-    for (const KeySpec& spec : *keys) show(spec, spec.key, "# ");
-  }
-  return out;
 }
 
 }  // namespace reflex::serve

@@ -20,6 +20,9 @@
 namespace reflex::serve {
 
 enum class ValueForm : uint8_t { kText, kPath, kPaths, kTexts, kBool, kInt, kBytes, kDuration };
+constexpr bool is_list(ValueForm form) {
+  return form == ValueForm::kPaths || form == ValueForm::kTexts;
+}
 
 /// One key that reflex.toml may have.
 struct KeySpec {
@@ -28,6 +31,8 @@ struct KeySpec {
   std::string_view standard;  // the default, as it is written in the environment
   std::string_view doc;
 };
+/// The default as values: several or none of a list, else one.
+std::vector<std::string> standard_texts(const KeySpec& spec);
 const std::vector<KeySpec>& config_keys();
 const std::vector<KeySpec>& source_keys();  // of [[sources]]
 const std::vector<KeySpec>& sink_keys();    // of [[sinks]]
@@ -79,6 +84,7 @@ struct ConfigRequest {
 struct ReadConfig {
   Config config;
   std::vector<std::string> problems;
+  std::string file;  // as asked for
 };
 
 /// Errors: a file that cannot be read or is no TOML. What values name as files is looked at, but not
@@ -86,6 +92,9 @@ struct ReadConfig {
 Result<ReadConfig> read_config(const ConfigRequest& request);
 /// The same, where anything wrong is an error, with a line for each problem.
 Result<Config> load_config(const ConfigRequest& request);
+
+/// By their line of `file`; those that are not of the file come last.
+void sort_problems(std::vector<std::string>& problems, const std::string& file);
 
 /// What a daemon could not run with although each value has its form: numbers out of bounds, values
 /// that contradict each other (config_values.cpp).

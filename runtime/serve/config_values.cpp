@@ -70,6 +70,18 @@ class ValueCheck {
       problem(main_, key, fmt::format("{} = 0: no input would ever be taken", key),
               "write a size like 64MiB");
     }
+    journal();
+  }
+
+  void journal() {
+    const uint64_t segment = main_.bytes("journal.segment");
+    if (main_.bytes("journal.max") == 0 || main_.bytes("journal.max") / 2 >= segment) return;
+    const bool written = main_.all().find("journal.max")->second.origin != "default";
+    problem(main_, written ? "journal.max" : "journal.segment",
+            fmt::format("journal.max = {} is less than twice journal.segment = {}: a full journal would "
+                        "stay full, as space is freed by whole files and never that of the newest",
+                        main_.text("journal.max"), main_.text("journal.segment")),
+            "raise journal.max or lower journal.segment");
   }
 
   void http() {

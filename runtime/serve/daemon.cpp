@@ -279,7 +279,10 @@ serve::Status Daemon::status() {
   if (const auto trouble = journal_->trouble(); !trouble.empty()) {
     status.not_ready_because = "journal: " + trouble;
   }
-  if (shadow) status.shadow = std::make_shared<LaneStatus>(shadow->runner->view()->status);
+  if (shadow) {
+    status.shadow = std::make_shared<LaneStatus>(shadow->runner->view()->status);
+    status.shadow_since_ns = shadow->began_ns;
+  }
   for (auto& [name, row] : sources) status.sources.push_back(std::move(row));
   status.ready = running && status.not_ready_because.empty();
   return status;

@@ -241,6 +241,18 @@ std::map<std::string, uint64_t> Lane::kinds() const {
   return sum;
 }
 
+std::map<std::string, uint64_t> Lane::kinds_of(const Source& source) const {
+  std::map<std::string, uint64_t> sum = source.earlier_kinds;
+  for (size_t kind = 0; kind < source.kinds.size(); ++kind) {
+    if (source.kinds[kind] > 0) sum[pack_->kinds[kind].name] += source.kinds[kind];
+  }
+  return sum;
+}
+
+uint64_t Lane::rejected_of(const Source& source) {
+  return source.rejected + (source.log ? source.log->counters().rejected_total() : 0);
+}
+
 LaneStatus Lane::status() const {
   LaneStatus status;
   status.set_sha256 = pack_->set_sha256;
@@ -272,9 +284,8 @@ LaneStatus Lane::status() const {
 
 void Lane::fill_metrics(LaneStatus& status) const {
   for (const auto& [name, source] : sources_) {
-    for (size_t kind = 0; kind < source.kinds.size(); ++kind) {
-      if (source.kinds[kind] == 0) continue;
-      status.events_by_source_kind.push_back({name, pack_->kinds[kind].name, source.kinds[kind]});
+    for (const auto& [kind, count] : kinds_of(source)) {
+      status.events_by_source_kind.push_back({name, kind, count});
     }
   }
   for (const auto& state : reorder_->sources()) {
@@ -309,8 +320,7 @@ std::vector<SourceStatus> Lane::sources() const {
     status.name = name;
     status.lines = source.lines;
     status.newest_ns = source.newest_ns;
-    status.rejected = source.rejected;
-    if (source.log) status.rejected += source.log->counters().rejected_total();
+    status.rejected = rejected_of(source);
     if (const auto clock = clocks.find(source.symbol); clock != clocks.end()) {
       status.idle = clock->second->idle;
     }

@@ -60,6 +60,8 @@ class Lane {
   void step();
   /// Position behind the last entry taken.
   [[nodiscard]] uint64_t position() const { return position_; }
+  /// Event time up to which everything was evaluated.
+  [[nodiscard]] int64_t watermark_ns() const { return released_.watermark_ns; }
   void start_at(uint64_t position);
 
   /// After step(), before the next apply().
@@ -93,9 +95,10 @@ class Lane {
   struct Source {
     SymbolId symbol = kNoSymbol;
     uint64_t lines = 0;
-    uint64_t rejected = 0;  // of events; a log's decoder counts its own
+    uint64_t rejected = 0;  // without what the log's decoder counts
     int64_t newest_ns = INT64_MIN;
-    std::vector<uint64_t> kinds;  // [KindId] events read by this lane
+    std::vector<uint64_t> kinds;                    // [KindId] events read by this lane
+    std::map<std::string, uint64_t> earlier_kinds;  // by those whose state it loaded
     int64_t base_ns = 0;          // of a log: wall time of its first body
     std::string node;             // of a log
     std::unique_ptr<stream::LogDecoder> log;
@@ -114,6 +117,8 @@ class Lane {
   [[nodiscard]] const std::shared_ptr<stream::Slab>& slab();
   [[nodiscard]] stream::IngestCounters counters() const;
   void fill_metrics(LaneStatus& status) const;
+  [[nodiscard]] std::map<std::string, uint64_t> kinds_of(const Source& source) const;
+  [[nodiscard]] static uint64_t rejected_of(const Source& source);
   [[nodiscard]] std::map<std::string, uint64_t> kinds() const;
   void save_sources(StateWriter& out) const;
   bool load_sources(StateReader& in);

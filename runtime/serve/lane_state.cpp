@@ -207,13 +207,19 @@ void Lane::save_sources(StateWriter& out) const {
     out.text(source.node);
     source.log->save(out);
   }
+  for (const auto& [name, source] : sources_) {
+    out.u64(rejected_of(source));
+    save_map(out, kinds_of(source));
+  }
   out.end();
 }
 
 bool Lane::load_sources(StateReader& in) {
+  std::vector<Source*> loaded;
   for (size_t left = in.count(5); left > 0 && !in.failed(); --left) {
     const std::string name(in.text());
     Source& source = source_of(name);
+    loaded.push_back(&source);
     source.lines = in.u64();
     source.newest_ns = in.i64();
     source.base_ns = in.i64();
@@ -221,6 +227,11 @@ bool Lane::load_sources(StateReader& in) {
     source.node = in.text();
     open_log(source, name);
     if (!source.log->load(in).ok()) return false;
+  }
+  if (in.at_end()) return !in.failed();  // engines before 2026-12-01 kept no counts of sources
+  for (Source* source : loaded) {
+    source->rejected = in.u64();
+    load_map(in, source->earlier_kinds);
   }
   return !in.failed();
 }

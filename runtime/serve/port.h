@@ -135,6 +135,7 @@ struct Status {
   std::string started;            // what the start found, one line each
   LaneStatus live;
   std::shared_ptr<const LaneStatus> shadow;  // null: none
+  int64_t shadow_since_ns = INT64_MIN;       // event time: the watermark that it began with
   std::vector<SourceStatus> sources;
   std::vector<SinkStatus> sinks;
   uint64_t journal_bytes = 0, journal_begin = 0, journal_end = 0;

@@ -51,6 +51,7 @@ Result<std::shared_ptr<RunningSet>> with_state(const RunningParts& parts, Prepar
     if (auto status = prepared.lane->load(reader, running.report); !status.ok()) {
       return status.error();
     }
+    running.began_ns = prepared.lane->watermark_ns();
   }
   running.runner = std::make_shared<LaneRunner>(parts.journal, std::move(prepared.lane));
   return std::move(prepared.running);

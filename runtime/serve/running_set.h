@@ -13,7 +13,8 @@ namespace reflex::serve {
 
 struct RunningSet {
   LoadedSet set;
-  LoadReport report;  // of the state that it began with
+  LoadReport report;             // of the state that it began with
+  int64_t began_ns = INT64_MIN;  // event time: the watermark of that state
   std::unique_ptr<LaneOutput> output;
   /// Ends before the others. A set that takes the place of another in place has the same one: then
   /// it runs the lane of the newer set.

@@ -32,6 +32,12 @@ int main(int argc, char** argv) {
   daemon.next_reload.pause_us = 830;
   daemon.next_reload.plan = {{"site.hot", "signal", "reset", "its shape changed", 2048},
                              {"site.stall", "signal", "kept", "", 512}};
+  // A shadow that has answered nothing: each final verdict of the live set is a difference.
+  auto shadow = std::make_shared<LaneStatus>();
+  shadow->set_sha256 = "5e7beefc0ffee";
+  shadow->watermark_ns = daemon.state.live.watermark_ns;
+  shadow->firings_by_signal = {{"site.new_signal", 7}};
+  daemon.state.shadow = std::move(shadow);
   HttpConfig config;
   config.port = argc > 1 ? std::atoi(argv[1]) : 0;
   config.version = "1.0.0";

@@ -124,6 +124,10 @@ await check('classes: baselines with the learned threshold drawn', async () => {
 await check('packs: last reload with diagnostics, then a reload with its plan', async () => {
   await go(page, '#/packs', 'Packs');
   expect((await page.locator('main').textContent()).includes('[R105]'), 'diagnostics of the last reload');
+  const differs = page.locator('table', {hasText: 'Answers that differ'});
+  expect((await differs.locator('tbody tr').first().textContent()).includes('no final verdict'), 'what the shadow says otherwise');
+  expect((await differs.locator('tbody a').first().getAttribute('href')).startsWith('#/verdict/'), 'a link to the verdict');
+  expect((await page.locator('main').textContent()).includes('site.new_signal'), 'firings that differ');
   await shot(page, 'packs-light');
   await page.locator('#reload').focus();
   await page.keyboard.press('Enter');

@@ -285,7 +285,7 @@ function reloadAnswer(answer) {
 }
 
 async function showPacks() {
-  const [packs, status] = await Promise.all([json('api/v1/packs'), json('api/v1/status')]);
+  const [packs, status, shadow] = await Promise.all([json('api/v1/packs'), json('api/v1/status'), json('api/v1/shadow')]);
   const result = el('div', {role: 'status'}, reloadAnswer(status.reload.answer));
   const button = el('button', {type: 'button', id: 'reload', onclick: async () => {
     button.disabled = true;
@@ -302,8 +302,19 @@ async function showPacks() {
     table('Packs in force', ['pack', 'version', 'sha256'], packs.packs.map((p) => [p.name, p.version, el('code', {}, p.sha256.slice(0, 12))])),
     packs.overlay_changes.length ? table('Overlays', ['overlay', 'change', 'effect'], packs.overlay_changes.map((c) => [c.overlay, c.change, c.inert ? 'none' : 'in force'])) : null,
     el('h2', {}, 'Last reload'), el('p', {}, button), result,
-    el('h2', {}, 'Shadow'), status.shadow ? facts([['set', el('code', {}, status.shadow.set_sha256)], ['incidents open', number(status.shadow.incidents_open)]])
-      : el('p', {class: 'soft'}, 'No candidate set runs beside the live one.')];
+    el('h2', {}, 'Shadow'), ...shadowSaid(shadow)];
+}
+
+/** What the candidate set answers otherwise than the one in force. */
+function shadowSaid(shadow) {
+  if (!shadow.running) return [el('p', {class: 'soft'}, 'No candidate set runs beside the live one.')];
+  const {since, same, incidents, firings} = shadow.differs;
+  const answer = (words) => words ?? el('span', {class: 'soft'}, 'no final verdict');
+  return [facts([['set', el('code', {}, shadow.set_sha256)], ['compared since', since ? when(since) : 'the first event'], ['incidents open', number(shadow.incidents_open)],
+    ['same answers', number(same)], ['other answers', number(incidents.length)]]),
+    incidents.length ? table('Answers that differ', ['incident', 'job', 'live', 'shadow'], incidents.map((x) => [
+      x.live_verdict ? verdictLink(x.live_verdict, x.incident) : x.incident, x.job, answer(x.live), answer(x.shadow)])) : null,
+    firings.length ? table('Signals that fired another number of times', ['signal', 'live', 'shadow'], firings.map((x) => [x.signal, number(x.live), number(x.shadow)])) : null];
 }
 
 async function showFlow() {

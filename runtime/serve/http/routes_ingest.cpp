@@ -132,10 +132,20 @@ std::string_view next_line(std::string_view text, size_t& at) {
   return first == std::string_view::npos ? std::string_view() : line.substr(first);
 }
 
-/// Status 0, or the refusal of a body in which no line begins like an object: it is of another form
-/// altogether, and who sends it hears of it. Single bad lines are counted where they are decoded.
-/// Cost: the first line, of a body of events.
+bool is_array(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t first = text.find_first_not_of(kBlanks);
+  return first != std::string_view::npos && text[first] == '[' &&
+         text[text.find_last_not_of(kBlanks)] == ']';
+}
+
+/// Status 0, or the refusal of a body in which no line begins like an object, or that is an array: it
+/// is of another form altogether, and who sends it hears of it. Single bad lines are counted where
+/// they are decoded. Cost: the first line, of a body of events.
 HttpReply no_events(std::string_view text) {
+  if (is_array(text)) {
+    return reply_error(400, "the body is a JSON array", "send an object a line, as `jq -c '.[]'` makes them");
+  }
   HttpReply reply;
   reply.status = 0;
   std::string_view sample;

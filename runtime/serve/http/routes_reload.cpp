@@ -3,6 +3,7 @@
 
 #include "runtime/explain/explain.h"
 #include "runtime/serve/http/api.h"
+#include "runtime/serve/http/shadow_comparison.h"
 
 namespace reflex::serve {
 namespace {
@@ -99,14 +100,37 @@ HttpReply start_shadow(Api& api, const HttpRequest& request) {
   return reload_reply(api.port().start_shadow(paths));
 }
 
+Json comparison_json(const ShadowComparison& compared) {
+  const auto text = [](const std::string& words) { return words.empty() ? Json() : Json(words); };
+  Json incidents = Json::array();
+  for (const auto& row : compared.incidents) {
+    incidents.push_back({{"incident", row.incident},
+                         {"job", row.job},
+                         {"live", text(row.live)},
+                         {"shadow", text(row.shadow)},
+                         {"live_verdict", text(row.live_id)}});
+  }
+  Json firings = Json::array();
+  for (const auto& row : compared.firings) {
+    firings.push_back({{"signal", row.signal}, {"live", row.live}, {"shadow", row.shadow}});
+  }
+  return {{"since", instant(compared.since_ns)},
+          {"same", compared.same},
+          {"incidents", incidents},
+          {"firings", firings}};
+}
+
 HttpReply shadow_status(Api& api) {
   const Status status = api.port().status();
   if (status.shadow == nullptr) return reply_json({{"running", false}});
   const LaneStatus& lane = *status.shadow;
   Json firings = Json::object();
   for (const auto& [name, count] : lane.firings_by_signal) firings[name] = count;
+  const auto said = api.port().shadow_verdicts();
+  const auto compared = compare_shadow(status, said, api.store());
+  if (!compared.ok()) return store_error(compared.error());
   Json verdicts = Json::array();
-  for (const auto& verdict : api.port().shadow_verdicts()) {
+  for (const auto& verdict : said) {
     verdicts.push_back(parse_json(explain::to_json(*verdict, false)));
   }
   return reply_json(
@@ -117,6 +141,7 @@ HttpReply shadow_status(Api& api) {
        {"behind", status.live.position > lane.position ? status.live.position - lane.position : 0},
        {"incidents_open", lane.incidents_open},
        {"firings_by_signal", firings},
+       {"differs", comparison_json(compared.value())},
        {"verdicts", verdicts}});
 }
 

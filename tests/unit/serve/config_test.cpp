@@ -29,18 +29,18 @@ TEST(Config, FlagOverEnvironmentOverFileOverDefault) {
   request.environment["REFLEX_JOURNAL_SEGMENT"] = "2MiB";
   request.environment["REFLEX_THREADS"] = "3";
   request.flags.emplace_back("threads", "4");
-  const auto config = load("threads = 2\n[journal]\nsegment = \"1MiB\"\nmax = 1000\n", request);
+  const auto config = load("threads = 2\n[journal]\nsegment = \"1MiB\"\nmax = \"5MiB\"\n", request);
   ASSERT_TRUE(config.ok()) << config.error().message;
   const ConfigTable& main = config.value().main;
   EXPECT_EQ(main.number("threads"), 4);
   EXPECT_EQ(main.bytes("journal.segment"), 2u << 20);
-  EXPECT_EQ(main.bytes("journal.max"), 1000u);
+  EXPECT_EQ(main.bytes("journal.max"), 5u << 20);
   EXPECT_EQ(main.duration_ns("snapshot.interval"), 300'000'000'000);
   const std::string shown = show_config(config.value());
   EXPECT_NE(shown.find("threads = 4  # flag\n"), std::string::npos) << shown;
   EXPECT_NE(shown.find("journal.segment = \"2MiB\"  # environment REFLEX_JOURNAL_SEGMENT\n"),
             std::string::npos);
-  EXPECT_NE(shown.find("journal.max = \"1000\"  # reflex.toml:4\n"), std::string::npos);
+  EXPECT_NE(shown.find("journal.max = \"5MiB\"  # reflex.toml:4\n"), std::string::npos);
   EXPECT_NE(shown.find("clock.ticks = true  # default\n"), std::string::npos);
 }
 
@@ -63,10 +63,10 @@ TEST(Config, WhatIsNoFileIsToldBeforeItIsOpened) {
   EXPECT_EQ(error_of("state_dir = \"" + folder.file("plain") + "\"\n[http]\ntokens = \"" + pipe +
                      "\"\n[packs]\nmodel = \"/dev/zero\"\npaths = [\"not.there\", \"" + pipe +
                      "\"]\n"),
-            "reflex.toml:6: packs.paths: " + pipe + " is neither a file nor a folder\n" +
-                "reflex.toml:5: packs.model: /dev/zero is neither a file nor a folder\n" +
+            "reflex.toml:1: state_dir: " + folder.file("plain") + " is a file; it names a folder\n" +
                 "reflex.toml:3: http.tokens: " + pipe + " is neither a file nor a folder\n" +
-                "reflex.toml:1: state_dir: " + folder.file("plain") + " is a file; it names a folder");
+                "reflex.toml:5: packs.model: /dev/zero is neither a file nor a folder\n" +
+                "reflex.toml:6: packs.paths: " + pipe + " is neither a file nor a folder");
   ConfigRequest request;
   request.file = pipe;
   EXPECT_EQ(load_config(request).error().message, pipe + " is neither a file nor a folder");
@@ -88,11 +88,11 @@ TEST(Config, TwoOfOneNameAreTold) {
 TEST(Config, WrongFormsAreAllTold) {
   EXPECT_EQ(error_of("threads = \"two\"\n[journal]\nmax = \"5 XB\"\n[snapshot]\ninterval = \"0s\"\n"
                      "[packs]\npaths = \"a\"\nwatch = 1\n"),
+            "reflex.toml:1: 'threads' wants a whole number that is not negative\n"
             "reflex.toml:3: 'journal.max' wants a size like \"64MiB\"\n"
-            "reflex.toml:7: 'packs.paths' wants a list of paths\n"
-            "reflex.toml:8: 'packs.watch' wants true or false\n"
             "reflex.toml:5: 'snapshot.interval' wants a time like \"5m\"\n"
-            "reflex.toml:1: 'threads' wants a whole number that is not negative");
+            "reflex.toml:7: 'packs.paths' wants a list of paths\n"
+            "reflex.toml:8: 'packs.watch' wants true or false");
   EXPECT_NE(error_of("a = = 1\n").find("reflex.toml:1"), std::string::npos);
 }
 
@@ -113,6 +113,32 @@ TEST(Config, WhatADaemonCouldNotRunWithIsToldWithPlaceCauseAndFix) {
   ConfigRequest request;
   request.environment["REFLEX_THREADS"] = "100000";
   EXPECT_EQ(load("", request).error().message.substr(0, 27), "environment REFLEX_THREADS:");
+}
+
+TEST(Config, AJournalHoldsTwoOfItsFiles) {
+  EXPECT_EQ(error_of("[journal]\nsegment = \"1MiB\"\nmax = \"2047KiB\"\n"),
+            "reflex.toml:3: journal.max = 2047KiB is less than twice journal.segment = 1MiB: a full "
+            "journal would stay full, as space is freed by whole files and never that of the newest; "
+            "raise journal.max or lower journal.segment");
+  EXPECT_EQ(error_of("[journal]\nsegment = \"1MiB\"\nmax = \"2MiB\"\n"), "no error");
+  EXPECT_EQ(error_of("[journal]\nsegment = \"9GiB\"\n").substr(0, 14), "reflex.toml:2:");
+}
+
+TEST(Config, NamesOfTheEnvironmentThatAreNearlyThoseOfKeysAreTold) {
+  ConfigRequest request;
+  request.environment["REFLEX_THREAD"] = "2";
+  request.environment["REFLEX_JOURNAL_SEGMENTS"] = "2MiB";
+  // Of the client, and what Kubernetes gives for a Service called reflex.
+  request.environment["REFLEX_URL"] = "http://x";
+  request.environment["REFLEX_TOKEN_FILE"] = "/x";
+  request.environment["REFLEX_PORT"] = "tcp://10.0.0.1:7480";
+  request.environment["REFLEX_SERVICE_HOST"] = "10.0.0.1";
+  request.environment["REFLEX_SERVICE_PORT_HTTP"] = "7480";
+  request.environment["REFLEX_PORT_7480_TCP_PROTO"] = "tcp";
+  EXPECT_EQ(load("", request).error().message,
+            "environment REFLEX_JOURNAL_SEGMENTS: there is no such variable; did you mean "
+            "REFLEX_JOURNAL_SEGMENT?\n"
+            "environment REFLEX_THREAD: there is no such variable; did you mean REFLEX_THREADS?");
 }
 
 TEST(Config, WhatIsNoTomlIsToldWithWhatToWrite) {
@@ -206,6 +232,22 @@ TEST(Config, TheExampleIsTheOneThatIsShippedAndLoads) {
   shipped << file.rdbuf();
   EXPECT_EQ(shipped.str(), example_config()) << "write it with: reflex config default";
   EXPECT_TRUE(load(example_config()).ok());
+}
+
+// As a reader takes them: without the sign before each line.
+TEST(Config, TheExamplesOfSourcesAndSinksLoad) {
+  std::istringstream example(example_config());
+  std::string toml;
+  bool inside = false;
+  for (std::string line; std::getline(example, line);) {
+    if (!line.starts_with("#")) inside = false;
+    if (inside && line.size() > 2) toml += line.substr(2) + "\n";
+    if (line == "# Examples:") inside = true;
+  }
+  const auto config = load(toml);
+  ASSERT_TRUE(config.ok()) << config.error().message << "\n" << toml;
+  EXPECT_EQ(config.value().sources.size(), 3u);
+  EXPECT_EQ(config.value().sinks.size(), 3u);
 }
 
 }  // namespace

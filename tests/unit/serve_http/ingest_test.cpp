@@ -41,7 +41,8 @@ TEST(Ingest, ABodyWithoutAnyObjectIsRefusedAndSingleBadLinesAreNot) {
   const std::string zeros(3, '\0');
   for (const std::string& bad :
        {std::string("[1,2]"), std::string("x"), zeros, std::string("\x1f\x8b\x08 \xff\n\xfe"),
-        std::string("\"a\"\n[\n]\n"), std::string(100'000, 'x')}) {
+        std::string("\"a\"\n[\n]\n"), std::string(100'000, 'x'),
+        std::string("[\n  {},\n  {}\n]\n")}) {
     const auto reply = s.post("/api/v1/events", bad);
     EXPECT_EQ(reply.status, 400) << bad.substr(0, 40);
     EXPECT_TRUE(json_of(reply)["error"].is_string()) << bad.substr(0, 40);
@@ -50,10 +51,10 @@ TEST(Ingest, ABodyWithoutAnyObjectIsRefusedAndSingleBadLinesAreNot) {
   // Half a line before, junk between, an object that does not end: the stream goes on.
   for (const std::string& good :
        {std::string("1,\"kind\":\"a\"}\n{}\n"), zeros + "\n\xff\n  {}", std::string("{}\nx\n"),
-        std::string("\r\n \n{\"ts\":"), std::string("\n \n"), std::string("\n")}) {
+        std::string("[0.1] a log\n{}"), std::string("\r\n \n{\"ts\":"), std::string("\n \n"), std::string("\n")}) {
     EXPECT_EQ(s.post("/api/v1/events", good).status, 200) << good;
   }
-  EXPECT_EQ(s.daemon->bodies.size(), 6u);
+  EXPECT_EQ(s.daemon->bodies.size(), 7u);
 }
 
 TEST(Ingest, AKeyMakesABodyCountOnce) {

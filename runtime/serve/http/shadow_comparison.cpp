@@ -1,0 +1,112 @@
+// See shadow_comparison.h.
+#include "runtime/serve/http/shadow_comparison.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "runtime/explain/explain.h"
+
+namespace reflex::serve {
+namespace {
+
+using Incidents = std::map<std::string, ShadowComparison::Incident>;
+using Verdicts = std::vector<std::shared_ptr<const abi::Verdict>>;
+
+/// The ring of a shadow is full from here on; what is older of the live set has no partner.
+constexpr size_t kShadowVerdictsKept = 1000;
+
+int64_t comparable_since(const Status& status, const Verdicts& shadow) {
+  int64_t since = status.shadow_since_ns;
+  if (since != INT64_MIN) ++since;  // what is of that instant was said before it began
+  if (shadow.size() >= kShadowVerdictsKept) since = std::max(since, shadow.front()->ts_ns + 1);
+  return since;
+}
+
+reflex::Status add_live(int64_t since_ns, int64_t until_ns, Store& store, Incidents& incidents) {
+  VerdictFilter filter;
+  filter.final = true;
+  filter.since_ns = since_ns;
+  filter.until_ns = until_ns;
+  return store.each_verdict(filter, [&](const StoredVerdict& stored) {
+    const auto verdict = explain::from_json(stored.json);
+    if (!verdict.ok()) return true;  // of an engine that wrote another form
+    auto& row = incidents[stored.incident];
+    row.incident = stored.incident;
+    row.job = verdict.value().job;
+    row.live = answer_words(verdict.value());
+    row.live_id = stored.id;
+    return true;
+  });
+}
+
+void add_shadow(int64_t since_ns, int64_t until_ns, const Verdicts& verdicts, Incidents& incidents) {
+  for (const auto& verdict : verdicts) {
+    if (!verdict->final_revision || verdict->ts_ns < since_ns || verdict->ts_ns >= until_ns) continue;
+    auto& row = incidents[verdict->incident];
+    row.incident = verdict->incident;
+    row.job = verdict->job;
+    row.shadow = answer_words(*verdict);
+  }
+}
+
+std::vector<ShadowComparison::Firings> firings_that_differ(const LaneStatus& live,
+                                                           const LaneStatus& shadow) {
+  std::map<std::string, ShadowComparison::Firings> rows;
+  for (const auto& [name, count] : live.firings_by_signal) rows[name].live = count;
+  for (const auto& [name, count] : shadow.firings_by_signal) rows[name].shadow = count;
+  std::vector<ShadowComparison::Firings> out;
+  for (auto& [name, row] : rows) {
+    row.signal = name;
+    if (row.live != row.shadow) out.push_back(row);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string answer_words(const abi::Verdict& verdict) {
+  switch (verdict.answer) {
+    case abi::Answer::kNodes: {
+      const std::string words =
+          fmt::format("{} {}", verdict.level, fmt::join(verdict.culprits, ", "));
+      if (verdict.culprits.empty()) return words;
+      const auto first = std::find_if(
+          verdict.nodes.begin(), verdict.nodes.end(),
+          [&](const abi::NodeProbability& node) { return node.node == verdict.culprits.front(); });
+      return first == verdict.nodes.end() || first->top_cause.empty()
+                 ? words
+                 : fmt::format("{}: {}", words, first->top_cause);
+    }
+    case abi::Answer::kExternal:
+      return fmt::format("no node: {}", verdict.external);
+    case abi::Answer::kNone:
+      return "no node";
+    case abi::Answer::kUndetermined:
+      return "undetermined";
+  }
+  return "";
+}
+
+Result<ShadowComparison> compare_shadow(const Status& status, const Verdicts& shadow, Store& store) {
+  ShadowComparison out;
+  out.since_ns = comparable_since(status, shadow);
+  const int64_t until_ns = std::min(status.live.watermark_ns, status.shadow->watermark_ns) + 1;
+  Incidents incidents;
+  const auto read = add_live(out.since_ns, until_ns, store, incidents);
+  if (!read.ok()) return read.error();
+  add_shadow(out.since_ns, until_ns, shadow, incidents);
+  for (auto& [id, row] : incidents) {
+    if (row.live == row.shadow) {
+      ++out.same;
+    } else {
+      out.incidents.push_back(std::move(row));
+    }
+  }
+  out.firings = firings_that_differ(status.live, *status.shadow);
+  return out;
+}
+
+}  // namespace reflex::serve
