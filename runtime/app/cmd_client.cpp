@@ -53,7 +53,8 @@ class Client {
     }
     auto answer = serve::http_request(request);
     if (!answer.ok()) {
-      print_error(common_, answer.error().message + " (does `reflex serve` run there? Elsewhere: --url or REFLEX_URL)");
+      print_error(common_, answer.error().message +
+                               " (does `reflex serve` run there? Elsewhere: --url or REFLEX_URL)");
       return kUsage;
     }
     const Json json = Json::parse(answer.value().body, nullptr, /*allow_exceptions=*/false);
@@ -120,12 +121,13 @@ std::string or_nothing(const Json& row, const char* key) {
 
 std::string comparison_text(const Json& differs) {
   const Json incidents = differs.value("incidents", Json::array());
-  std::string out = fmt::format("{} incidents with the same answer, {} with another{}\n",
-                                differs.value("same", 0), incidents.size(),
-                                incidents.empty() ? "" : ":");
+  std::string out =
+      fmt::format("{} incidents with the same answer, {} with another{}\n",
+                  differs.value("same", 0), incidents.size(), incidents.empty() ? "" : ":");
   for (const auto& row : incidents) {
-    out += fmt::format("  {}\n    live    {}\n    shadow  {}\n", row.value("incident", std::string()),
-                       or_nothing(row, "live"), or_nothing(row, "shadow"));
+    out +=
+        fmt::format("  {}\n    live    {}\n    shadow  {}\n", row.value("incident", std::string()),
+                    or_nothing(row, "live"), or_nothing(row, "shadow"));
   }
   const Json firings = differs.value("firings", Json::array());
   if (!firings.empty()) out += "signals that fired another number of times (live, shadow):\n";
@@ -137,15 +139,17 @@ std::string comparison_text(const Json& differs) {
 }
 
 std::string shadow_report(const Json& json) {
-  if (!json.value("running", false)) return "no shadow set runs; `reflex shadow PACKS` starts one\n";
+  if (!json.value("running", false))
+    return "no shadow set runs; `reflex shadow PACKS` starts one\n";
   const Json differs = json.value("differs", Json::object());
   const Json since = differs.value("since", Json());
   return fmt::format(
       "set {} beside the live one{}, {} bytes of the journal behind it\n{}"
-      "`reflex promote` makes it live, `reflex shadow --drop` ends it; --format json has its verdicts\n",
+      "`reflex promote` makes it live, `reflex shadow --drop` ends it; --format json has its "
+      "verdicts\n",
       json.value("set_sha256", std::string()).substr(0, 12),
-      since.is_string() ? " since " + since.get<std::string>() : "", json.value("behind", uint64_t{0}),
-      comparison_text(differs));
+      since.is_string() ? " since " + since.get<std::string>() : "",
+      json.value("behind", uint64_t{0}), comparison_text(differs));
 }
 
 /// Keys of reflex.toml that the reload found changed.
@@ -184,7 +188,8 @@ Command add_client(CLI::App& app, const CommonFlags& common) {
   auto* snapshot = app.add_subcommand("snapshot", "make a running daemon save its state");
   auto* shadow = app.add_subcommand("shadow", "run a candidate set beside the live one");
   auto* promote = app.add_subcommand("promote", "make the shadow set the live one");
-  // Each its own: the environment of one that was not called would write over the flags of the other.
+  // Each its own: the environment of one that was not called would write over the flags of the
+  // other.
   auto of_each = std::make_shared<std::map<CLI::App*, ClientFlags>>();
   for (auto* sub : {reload, status, snapshot, shadow, promote}) {
     add_client_options(*sub, (*of_each)[sub]);

@@ -131,7 +131,8 @@ class Checker {
     for (const auto& table : config_.sources) {
       if (table.text("type").empty()) continue;  // was told by its value
       auto made = serve::make_source(table, ingest, nullptr);
-      if (!made.ok()) problem(table.place_of("type"), made.error().message, "mend this [[sources]]");
+      if (!made.ok())
+        problem(table.place_of("type"), made.error().message, "mend this [[sources]]");
     }
     for (const auto& table : config_.sinks) {
       if (table.text("type").empty()) continue;

@@ -335,8 +335,8 @@ void check_paths(const ConfigTable& table, std::vector<std::string>& problems) {
   for (const KeySpec& spec : config_keys()) {
     if (spec.form != ValueForm::kPath && spec.form != ValueForm::kPaths) continue;
     const ConfigValue& value = table.all().find(spec.key)->second;
-    const auto paths = spec.form == ValueForm::kPaths ? table.texts(spec.key)
-                                                      : std::vector{table.text(spec.key)};
+    const auto paths =
+        spec.form == ValueForm::kPaths ? table.texts(spec.key) : std::vector{table.text(spec.key)};
     if (auto status = only_files(paths); !status.ok()) {
       problems.push_back(fmt::format("{}: {}: {}", value.origin, spec.key, status.error().message));
     }
@@ -354,9 +354,10 @@ void check_names(const std::vector<ConfigTable>& tables, const char* list,
   for (const ConfigTable& table : tables) {
     const std::string name = name_of(table);
     if (name.empty() || seen.insert(name).second) continue;  // empty: it has no type, see there
-    problems.push_back(fmt::format("{}: two of [[{}]] go by the name '{}', under which its cursor is "
-                                   "kept: give each a name of its own",
-                                   table.place_of("type"), list, name));
+    problems.push_back(
+        fmt::format("{}: two of [[{}]] go by the name '{}', under which its cursor is "
+                    "kept: give each a name of its own",
+                    table.place_of("type"), list, name));
   }
 }
 
@@ -393,8 +394,8 @@ void read_environment(const std::map<std::string, std::string, std::less<>>& env
     if (const auto known = keys.find(name); known != keys.end()) {
       reader.set(out, config_keys(), known->second, value, "environment " + name);
     } else if (const KeySpec* meant = meant_by(name)) {
-      reader.problem(fmt::format("environment {}: there is no such variable; did you mean {}?", name,
-                                 environment_name(meant->key)));
+      reader.problem(fmt::format("environment {}: there is no such variable; did you mean {}?",
+                                 name, environment_name(meant->key)));
     }
   }
 }

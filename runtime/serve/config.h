@@ -87,8 +87,8 @@ struct ReadConfig {
   std::string file;  // as asked for
 };
 
-/// Errors: a file that cannot be read or is no TOML. What values name as files is looked at, but not
-/// opened.
+/// Errors: a file that cannot be read or is no TOML. What values name as files is looked at, but
+/// not opened.
 Result<ReadConfig> read_config(const ConfigRequest& request);
 /// The same, where anything wrong is an error, with a line for each problem.
 Result<Config> load_config(const ConfigRequest& request);
@@ -100,8 +100,9 @@ void sort_problems(std::vector<std::string>& problems, const std::string& file);
 /// that contradict each other (config_values.cpp).
 void check_values(const Config& config, std::vector<std::string>& problems);
 
-/// What cursors and counters of a [[sources]] or [[sinks]] table are kept under: its `name`, else what
-/// there is of path, subject and type. Two with one name would take each other's cursor: an error.
+/// What cursors and counters of a [[sources]] or [[sinks]] table are kept under: its `name`, else
+/// what there is of path, subject and type. Two with one name would take each other's cursor: an
+/// error.
 std::string source_name(const ConfigTable& source);
 std::string sink_name(const ConfigTable& sink);
 

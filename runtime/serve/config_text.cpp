@@ -104,8 +104,8 @@ std::string example_config() {
   for (const auto& [name, keys] : {std::pair{"sources", &source_keys()}, {"sinks", &sink_keys()}}) {
     out += fmt::format("\n# Any number of:\n# [[{}]]\n", name);
     for (const KeySpec& spec : *keys) show(spec, spec.key, "# ");
-    out += fmt::format("\n# Examples:\n{}", name == std::string_view("sources") ? kSourceExamples
-                                                                                : kSinkExamples);
+    out += fmt::format("\n# Examples:\n{}",
+                       name == std::string_view("sources") ? kSourceExamples : kSinkExamples);
   }
   return out;
 }

@@ -18,8 +18,8 @@ struct Bound {
   std::string_view why;
 };
 
-// Why 64: the bound of --threads; beyond it shards only pass records on. Why 10,000: each connection
-// has a thread, each follower of verdicts holds one.
+// Why 64: the bound of --threads; beyond it shards only pass records on. Why 10,000: each
+// connection has a thread, each follower of verdicts holds one.
 constexpr std::array kBounds{
     Bound{"threads", 1, 64, "it is the number of shards"},
     Bound{"http.connections_max", 1, 10'000, "each connection has a thread, 0 would serve nobody"},
@@ -78,9 +78,10 @@ class ValueCheck {
     if (main_.bytes("journal.max") == 0 || main_.bytes("journal.max") / 2 >= segment) return;
     const bool written = main_.all().find("journal.max")->second.origin != "default";
     problem(main_, written ? "journal.max" : "journal.segment",
-            fmt::format("journal.max = {} is less than twice journal.segment = {}: a full journal would "
-                        "stay full, as space is freed by whole files and never that of the newest",
-                        main_.text("journal.max"), main_.text("journal.segment")),
+            fmt::format(
+                "journal.max = {} is less than twice journal.segment = {}: a full journal would "
+                "stay full, as space is freed by whole files and never that of the newest",
+                main_.text("journal.max"), main_.text("journal.segment")),
             "raise journal.max or lower journal.segment");
   }
 
@@ -89,11 +90,12 @@ class ValueCheck {
     if (main_.bytes("http.bodies_max") / 2 < one) {
       // At the one of the two that was written.
       const bool written = main_.all().find("http.body_max")->second.origin != "default";
-      problem(main_, written ? "http.body_max" : "http.bodies_max",
-              fmt::format("http.bodies_max = {} is less than twice http.body_max = {}: a large body "
-                          "would never be taken, as it is held as sent and as decoded",
-                          main_.text("http.bodies_max"), main_.text("http.body_max")),
-              "raise http.bodies_max or lower http.body_max");
+      problem(
+          main_, written ? "http.body_max" : "http.bodies_max",
+          fmt::format("http.bodies_max = {} is less than twice http.body_max = {}: a large body "
+                      "would never be taken, as it is held as sent and as decoded",
+                      main_.text("http.bodies_max"), main_.text("http.body_max")),
+          "raise http.bodies_max or lower http.body_max");
     }
     const std::string& listen = main_.text("http.listen");
     const auto address = parse_listen(listen);

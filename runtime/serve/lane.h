@@ -99,8 +99,8 @@ class Lane {
     int64_t newest_ns = INT64_MIN;
     std::vector<uint64_t> kinds;                    // [KindId] events read by this lane
     std::map<std::string, uint64_t> earlier_kinds;  // by those whose state it loaded
-    int64_t base_ns = 0;          // of a log: wall time of its first body
-    std::string node;             // of a log
+    int64_t base_ns = 0;                            // of a log: wall time of its first body
+    std::string node;                               // of a log
     std::unique_ptr<stream::LogDecoder> log;
   };
   Lane(std::shared_ptr<const abi::CompiledPack> pack, const LaneOptions& options, LaneSinks sinks);

@@ -90,7 +90,7 @@ struct SourceStatus {
   int64_t newest_ns = INT64_MIN;  // event time
   double lag_s = 0;               // wall clock - newest event
   bool idle = false;
-  uint64_t queue_bytes = 0;  // accepted and not yet evaluated
+  uint64_t queue_bytes = 0;        // accepted and not yet evaluated
   std::optional<uint64_t> behind;  // messages that wait at a broker; none: not of a broker
 };
 

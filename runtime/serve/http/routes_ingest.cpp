@@ -139,12 +139,13 @@ bool is_array(std::string_view text) {
          text[text.find_last_not_of(kBlanks)] == ']';
 }
 
-/// Status 0, or the refusal of a body in which no line begins like an object, or that is an array: it
-/// is of another form altogether, and who sends it hears of it. Single bad lines are counted where
-/// they are decoded. Cost: the first line, of a body of events.
+/// Status 0, or the refusal of a body in which no line begins like an object, or that is an array:
+/// it is of another form altogether, and who sends it hears of it. Single bad lines are counted
+/// where they are decoded. Cost: the first line, of a body of events.
 HttpReply no_events(std::string_view text) {
   if (is_array(text)) {
-    return reply_error(400, "the body is a JSON array", "send an object a line, as `jq -c '.[]'` makes them");
+    return reply_error(400, "the body is a JSON array",
+                       "send an object a line, as `jq -c '.[]'` makes them");
   }
   HttpReply reply;
   reply.status = 0;
@@ -158,7 +159,8 @@ HttpReply no_events(std::string_view text) {
   // Why 40: enough to know one's own data by.
   return reply_error(
       400,
-      fmt::format("no line of the body is a JSON object; it begins with '{}'", sample.substr(0, 40)),
+      fmt::format("no line of the body is a JSON object; it begins with '{}'",
+                  sample.substr(0, 40)),
       R"(send an object a line, like {"ts":"2026-03-01T12:00:00Z","kind":"gpu.xid","node":"n1"}; )"
       "log text goes to /api/v1/logs/{node}, compressed bodies want Content-Encoding");
 }

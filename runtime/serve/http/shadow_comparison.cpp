@@ -42,9 +42,11 @@ reflex::Status add_live(int64_t since_ns, int64_t until_ns, Store& store, Incide
   });
 }
 
-void add_shadow(int64_t since_ns, int64_t until_ns, const Verdicts& verdicts, Incidents& incidents) {
+void add_shadow(int64_t since_ns, int64_t until_ns, const Verdicts& verdicts,
+                Incidents& incidents) {
   for (const auto& verdict : verdicts) {
-    if (!verdict->final_revision || verdict->ts_ns < since_ns || verdict->ts_ns >= until_ns) continue;
+    if (!verdict->final_revision || verdict->ts_ns < since_ns || verdict->ts_ns >= until_ns)
+      continue;
     auto& row = incidents[verdict->incident];
     row.incident = verdict->incident;
     row.job = verdict->job;
@@ -90,7 +92,8 @@ std::string answer_words(const abi::Verdict& verdict) {
   return "";
 }
 
-Result<ShadowComparison> compare_shadow(const Status& status, const Verdicts& shadow, Store& store) {
+Result<ShadowComparison> compare_shadow(const Status& status, const Verdicts& shadow,
+                                        Store& store) {
   ShadowComparison out;
   out.since_ns = comparable_since(status, shadow);
   const int64_t until_ns = std::min(status.live.watermark_ns, status.shadow->watermark_ns) + 1;

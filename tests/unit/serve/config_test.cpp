@@ -52,7 +52,8 @@ TEST(Config, UnknownKeysAreErrorsWithTheNearestOne) {
   EXPECT_EQ(error_of("[[sources]]\ntype = \"tail\"\npth = \"x\"\n"),
             "reflex.toml:3: there is no key 'pth'; did you mean 'path'?");
   EXPECT_EQ(error_of("zzzzzzzz = 1\n"),
-            "reflex.toml:1: there is no key 'zzzzzzzz'; `reflex config default` shows all that there are");
+            "reflex.toml:1: there is no key 'zzzzzzzz'; `reflex config default` shows all that "
+            "there are");
 }
 
 TEST(Config, WhatIsNoFileIsToldBeforeItIsOpened) {
@@ -60,13 +61,13 @@ TEST(Config, WhatIsNoFileIsToldBeforeItIsOpened) {
   const std::string pipe = folder.file("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   std::ofstream(folder.file("plain")) << "x";
-  EXPECT_EQ(error_of("state_dir = \"" + folder.file("plain") + "\"\n[http]\ntokens = \"" + pipe +
-                     "\"\n[packs]\nmodel = \"/dev/zero\"\npaths = [\"not.there\", \"" + pipe +
-                     "\"]\n"),
-            "reflex.toml:1: state_dir: " + folder.file("plain") + " is a file; it names a folder\n" +
-                "reflex.toml:3: http.tokens: " + pipe + " is neither a file nor a folder\n" +
-                "reflex.toml:5: packs.model: /dev/zero is neither a file nor a folder\n" +
-                "reflex.toml:6: packs.paths: " + pipe + " is neither a file nor a folder");
+  EXPECT_EQ(
+      error_of("state_dir = \"" + folder.file("plain") + "\"\n[http]\ntokens = \"" + pipe +
+               "\"\n[packs]\nmodel = \"/dev/zero\"\npaths = [\"not.there\", \"" + pipe + "\"]\n"),
+      "reflex.toml:1: state_dir: " + folder.file("plain") + " is a file; it names a folder\n" +
+          "reflex.toml:3: http.tokens: " + pipe + " is neither a file nor a folder\n" +
+          "reflex.toml:5: packs.model: /dev/zero is neither a file nor a folder\n" +
+          "reflex.toml:6: packs.paths: " + pipe + " is neither a file nor a folder");
   ConfigRequest request;
   request.file = pipe;
   EXPECT_EQ(load_config(request).error().message, pipe + " is neither a file nor a folder");
@@ -76,9 +77,10 @@ TEST(Config, WhatIsNoFileIsToldBeforeItIsOpened) {
 }
 
 TEST(Config, TwoOfOneNameAreTold) {
-  EXPECT_EQ(error_of("[[sinks]]\ntype = \"webhook\"\n[[sinks]]\ntype = \"webhook\"\n"),
-            "reflex.toml:4: two of [[sinks]] go by the name 'webhook', under which its cursor is kept: "
-            "give each a name of its own");
+  EXPECT_EQ(
+      error_of("[[sinks]]\ntype = \"webhook\"\n[[sinks]]\ntype = \"webhook\"\n"),
+      "reflex.toml:4: two of [[sinks]] go by the name 'webhook', under which its cursor is kept: "
+      "give each a name of its own");
   EXPECT_EQ(error_of("[[sources]]\ntype = \"tail\"\npath = \"/a\"\nname = \"n\"\n[[sources]]\n"
                      "type = \"tail\"\npath = \"/b\"\nname = \"n\"\n"),
             "reflex.toml:6: two of [[sources]] go by the name 'n', under which its cursor is kept: "
@@ -116,10 +118,11 @@ TEST(Config, WhatADaemonCouldNotRunWithIsToldWithPlaceCauseAndFix) {
 }
 
 TEST(Config, AJournalHoldsTwoOfItsFiles) {
-  EXPECT_EQ(error_of("[journal]\nsegment = \"1MiB\"\nmax = \"2047KiB\"\n"),
-            "reflex.toml:3: journal.max = 2047KiB is less than twice journal.segment = 1MiB: a full "
-            "journal would stay full, as space is freed by whole files and never that of the newest; "
-            "raise journal.max or lower journal.segment");
+  EXPECT_EQ(
+      error_of("[journal]\nsegment = \"1MiB\"\nmax = \"2047KiB\"\n"),
+      "reflex.toml:3: journal.max = 2047KiB is less than twice journal.segment = 1MiB: a full "
+      "journal would stay full, as space is freed by whole files and never that of the newest; "
+      "raise journal.max or lower journal.segment");
   EXPECT_EQ(error_of("[journal]\nsegment = \"1MiB\"\nmax = \"2MiB\"\n"), "no error");
   EXPECT_EQ(error_of("[journal]\nsegment = \"9GiB\"\n").substr(0, 14), "reflex.toml:2:");
 }
@@ -177,13 +180,14 @@ TEST(Config, AFileThatIsNotThereHasNoLine) {
 }
 
 TEST(Config, AnEmptySourceOrSinkIsToldAtItsPlace) {
-  EXPECT_EQ(error_of("threads = 1\n[[sources]]\n[[sources]]\n[[sinks]]\nname = \"a\"\n"),
-            "reflex.toml:2: this [[sources]] has no type; write type = \"..\" in it: tail, journald, "
-            "stdin, nats or kafka\n"
-            "reflex.toml:3: this [[sources]] has no type; write type = \"..\" in it: tail, journald, "
-            "stdin, nats or kafka\n"
-            "reflex.toml:4: this [[sinks]] has no type; write type = \"..\" in it: file, webhook, "
-            "alertmanager, nats or kafka");
+  EXPECT_EQ(
+      error_of("threads = 1\n[[sources]]\n[[sources]]\n[[sinks]]\nname = \"a\"\n"),
+      "reflex.toml:2: this [[sources]] has no type; write type = \"..\" in it: tail, journald, "
+      "stdin, nats or kafka\n"
+      "reflex.toml:3: this [[sources]] has no type; write type = \"..\" in it: tail, journald, "
+      "stdin, nats or kafka\n"
+      "reflex.toml:4: this [[sinks]] has no type; write type = \"..\" in it: file, webhook, "
+      "alertmanager, nats or kafka");
 }
 
 TEST(Config, AZoneIsAnOffset) {

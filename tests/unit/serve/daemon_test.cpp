@@ -170,7 +170,8 @@ TEST(Daemon, AFullDiskRefusesAReloadAndTheSetInForceStays) {
   world.give(hang_of(0, 0));
   world.settle();
   const auto before = world.daemon().status().live.set_sha256;
-  for (const char* more : {"# comment\n", "signal more on node { e: gpu.xid where e.code == 5 }\n"}) {
+  for (const char* more :
+       {"# comment\n", "signal more on node { e: gpu.xid where e.code == 5 }\n"}) {
     world.write_pack(test_pack(3, more));
     disk->full = true;
     const auto refused = world.daemon().reload();
@@ -313,54 +314,6 @@ TEST(Daemon, ReloadsUnderLoadLoseAndDoubleNoEvent) {
   EXPECT_EQ(status.live.events_by_kind, want_events);
 }
 
-// A log's decoder counts anew when its state was loaded, a set may number its kinds otherwise.
-TEST(Daemon, CountsOfSourcesGoOnOverReloadsAndRestarts) {
-  const auto give = [](DaemonWorld& world, int round) {
-    world.give(hang_of(round, round * 200) + "no event\n{\"ts\":\n");
-    IngestBody log;
-    log.source = "a log";
-    log.form = IngestBody::Form::kLog;
-    log.node = "j0n0";
-    log.text = std::string("\xff\xfe\x00\n", 4) + "nothing that a rule knows\n";
-    EXPECT_EQ(world.daemon().accept(std::move(log)).outcome, IngestAnswer::Outcome::kAccepted);
-    world.settle();
-  };
-  const auto counts = [](DaemonWorld& world) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the view is of a moment ago
-    const Status status = world.daemon().status();
-    std::vector<std::string> out;
-    for (const auto& row : status.live.events_by_source_kind) {
-      out.push_back(fmt::format("{} {} {}", row.first, row.second, row.count));
-    }
-    for (const auto& source : status.sources) {
-      out.push_back(fmt::format("{} lines {} rejected {}", source.name, source.lines, source.rejected));
-    }
-    return out;
-  };
-  DaemonWorld straight;
-  straight.start();
-  for (int round = 0; round < 4; ++round) give(straight, round);
-  DaemonWorld world;
-  world.start();
-  give(world, 0);
-  // A kind before the others of the pack, and a signal more: by bytes.
-  const std::string more = "event a.first { key node: node }\nsignal more on node { e: a.first }\n";
-  world.write_pack(test_pack(3, more));
-  const auto answer = world.daemon().reload();
-  EXPECT_EQ(answer.path, "restored") << answer.error;
-  give(world, 1);
-  ASSERT_TRUE(world.daemon().snapshot().ok());
-  give(world, 2);
-  world.kill();
-  world.start();
-  world.write_pack(test_pack(3));
-  EXPECT_EQ(world.daemon().reload().path, "restored");
-  give(world, 3);
-  const auto want = counts(straight);
-  EXPECT_EQ(counts(world), want);
-  EXPECT_TRUE(has_line(want, "test lines 40 rejected 8")) << ::testing::PrintToString(want);
-}
-
 // Killed at any point after reloads in place: snapshots and journal give what there was.
 TEST(Daemon, KilledAfterReloadsInPlaceItGoesOnWithTheNewSet) {
   const auto bodies = bodies_of(24);
@@ -442,10 +395,9 @@ TEST(Daemon, ALargeStateIsTakenByAForkAndIsTheSame) {
   for (int i = 0; i < 40; ++i) {
     std::string text;
     for (int n = 0; n < 100; ++n) {
-      text += fmt::format(
-          R"({{"ts":{},"kind":"net.drop","node":"m{}","value":1}})"
-          "\n",
-          1'700'000'000'000LL + i * 1000 + n, i * 100 + n);
+      text += fmt::format(R"({{"ts":{},"kind":"net.drop","node":"m{}","value":1}})"
+                          "\n",
+                          1'700'000'000'000LL + i * 1000 + n, i * 100 + n);
     }
     bodies.push_back(text + hang_of(i, i));
   }

@@ -51,7 +51,8 @@ TEST(Ingest, ABodyWithoutAnyObjectIsRefusedAndSingleBadLinesAreNot) {
   // Half a line before, junk between, an object that does not end: the stream goes on.
   for (const std::string& good :
        {std::string("1,\"kind\":\"a\"}\n{}\n"), zeros + "\n\xff\n  {}", std::string("{}\nx\n"),
-        std::string("[0.1] a log\n{}"), std::string("\r\n \n{\"ts\":"), std::string("\n \n"), std::string("\n")}) {
+        std::string("[0.1] a log\n{}"), std::string("\r\n \n{\"ts\":"), std::string("\n \n"),
+        std::string("\n")}) {
     EXPECT_EQ(s.post("/api/v1/events", good).status, 200) << good;
   }
   EXPECT_EQ(s.daemon->bodies.size(), 7u);

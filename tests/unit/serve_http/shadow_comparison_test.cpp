@@ -85,12 +85,14 @@ TEST(ShadowComparison, FinalVerdictsThatBothCouldHaveSaidAreCompared) {
   EXPECT_EQ(compared.value().incidents[1].live_id, "v-other");
   std::vector<std::string> firings;
   for (const auto& row : compared.value().firings) {
-    firings.push_back(row.signal + " " + std::to_string(row.live) + " " + std::to_string(row.shadow));
+    firings.push_back(row.signal + " " + std::to_string(row.live) + " " +
+                      std::to_string(row.shadow));
   }
   EXPECT_EQ(firings, (std::vector<std::string>{"a.gone 2 0", "a.more 1 5", "a.new 0 1"}));
 }
 
-// The oldest are forgotten of it: the live set's of that time have no partner, and are no difference.
+// The oldest are forgotten of it: the live set's of that time have no partner, and are no
+// difference.
 TEST(ShadowComparison, WhatTheShadowHasForgottenIsNotCompared) {
   const Served s;
   s.daemon->publish(final_of(20, "forgotten"));
@@ -128,12 +130,11 @@ TEST(ShadowComparison, TheRouteTellsIt) {
   EXPECT_EQ(differs["since"], "2026-03-01T00:00:10.000000001Z");
   EXPECT_EQ(differs["same"], 0);
   ASSERT_EQ(differs["incidents"].size(), 1u);
-  EXPECT_EQ(differs["incidents"][0],
-            (nlohmann::json{{"incident", "i1"},
-                            {"job", "j1"},
-                            {"live", "confirmed n3: site.gpu_dead"},
-                            {"shadow", nullptr},
-                            {"live_verdict", "v-i1"}}));
+  EXPECT_EQ(differs["incidents"][0], (nlohmann::json{{"incident", "i1"},
+                                                     {"job", "j1"},
+                                                     {"live", "confirmed n3: site.gpu_dead"},
+                                                     {"shadow", nullptr},
+                                                     {"live_verdict", "v-i1"}}));
   EXPECT_EQ(differs["firings"].size(), 3u);
 }
 
