@@ -13,7 +13,7 @@ void LaneOutput::say(Outgoing&& line) {
   }
   if (mode_ == Mode::kCandidate) return;
   kept_.push_back(std::move(line));
-  if (kept_.size() > kShadowMax) kept_.pop_front();
+  if (kept_.size() > kShadowVerdictsMax) kept_.pop_front();
 }
 
 void LaneOutput::go_live() {

@@ -1,8 +1,8 @@
 // LaneOutput: where the verdicts of one lane go: out, or nowhere while it is a candidate.
 //
 // A candidate catches up muted: the set that is live then speaks for the same events
-// (Lane::follow()). A shadow's verdicts are only looked at: the newest kShadowMax are kept.
-// Threads: the lane's thread says, others change and look.
+// (Lane::follow()). A shadow's verdicts are only looked at: the newest kShadowVerdictsMax (port.h)
+// are kept. Threads: the lane's thread says, others change and look.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/serve/port.h"
 #include "runtime/serve/publisher.h"
 
 namespace reflex::serve {
@@ -27,7 +28,6 @@ class LaneOutput {
   [[nodiscard]] std::vector<std::shared_ptr<const abi::Verdict>> shown() const;
 
  private:
-  static constexpr size_t kShadowMax = 1000;
   Publisher& publisher_;
   mutable std::mutex mutex_;
   Mode mode_;

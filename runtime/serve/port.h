@@ -101,6 +101,9 @@ struct CountOf {
   uint64_t count = 0;
 };
 
+/// Verdicts of a shadow that are kept to be looked at.
+constexpr size_t kShadowVerdictsMax = 1000;
+
 struct LaneStatus {
   std::string set_sha256;
   std::vector<abi::PackIdentity> packs;
@@ -196,7 +199,7 @@ class DaemonPort {
   virtual ReloadAnswer start_shadow(const std::vector<std::string>& paths) = 0;
   virtual ReloadAnswer promote() = 0;
   virtual reflex::Status drop_shadow() = 0;
-  /// The newest verdicts of the shadow set, oldest first; empty without one.
+  /// The newest verdicts of the shadow set (kShadowVerdictsMax), oldest first; empty without one.
   virtual std::vector<std::shared_ptr<const abi::Verdict>> shadow_verdicts() { return {}; }
   virtual reflex::Status snapshot() = 0;
   /// On disk (journal) when it returns; the engine learns it at its place in the stream.

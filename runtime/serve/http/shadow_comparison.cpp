@@ -15,13 +15,11 @@ namespace {
 using Incidents = std::map<std::string, ShadowComparison::Incident>;
 using Verdicts = std::vector<std::shared_ptr<const abi::Verdict>>;
 
-/// The ring of a shadow is full from here on; what is older of the live set has no partner.
-constexpr size_t kShadowVerdictsKept = 1000;
-
 int64_t comparable_since(const Status& status, const Verdicts& shadow) {
   int64_t since = status.shadow_since_ns;
   if (since != INT64_MIN) ++since;  // what is of that instant was said before it began
-  if (shadow.size() >= kShadowVerdictsKept) since = std::max(since, shadow.front()->ts_ns + 1);
+  // Then it has forgotten some: what is as old of the live set has no partner.
+  if (shadow.size() >= kShadowVerdictsMax) since = std::max(since, shadow.front()->ts_ns + 1);
   return since;
 }
 

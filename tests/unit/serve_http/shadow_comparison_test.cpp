@@ -98,7 +98,7 @@ TEST(ShadowComparison, WhatTheShadowHasForgottenIsNotCompared) {
   s.daemon->publish(final_of(20, "forgotten"));
   s.daemon->publish(final_of(60, "known"));
   Shadow shadow;
-  for (int i = 0; i < 1000; ++i) {
+  for (size_t i = 0; i < kShadowVerdictsMax; ++i) {
     abi::Verdict open = no_node(30, "busy");
     open.final_revision = false;
     shadow.push_back(std::make_shared<const abi::Verdict>(open));
