@@ -73,7 +73,7 @@ reflex::Status Daemon::open() {
   snapshots_ = std::make_unique<Snapshots>(folder + "/snapshots");
   if (auto status = snapshots_->prepare(); !status.ok()) return status;
   JournalOptions files{folder + "/journal", main.bytes("journal.segment"), options_.disk};
-  // Were its files removed, the newest state is still of use: the journal goes on behind it.
+  // Were its files removed or cut, the newest state is still of use: the journal goes on behind it.
   files.first_position = snapshots_->newest_position();
   auto journal = Journal::open(files, found);
   if (!journal.ok()) return journal.error();

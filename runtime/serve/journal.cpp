@@ -126,6 +126,16 @@ reflex::Status Journal::open_last(std::vector<std::string>& found) {
     return Error{fmt::format("{}: {}", path, std::strerror(-status))};
   }
   end_ = segment_begin_ + good - kHeaderBytes;
+  if (end_ < options_.first_position) {
+    // Entries at positions that a saved state takes for read would never be evaluated.
+    found.push_back(
+        fmt::format("journal: it ends at position {}, a state was saved at {}: what lay between is "
+                    "gone from it, "
+                    "and it goes on there",
+                    end_, options_.first_position));
+    end_ = options_.first_position;
+    return start_segment();
+  }
   const std::lock_guard lock(mutex_);
   file_ = identity_of(fd_);
   return ok_status();

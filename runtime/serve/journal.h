@@ -62,7 +62,7 @@ struct JournalOptions {
   std::string folder;
   uint64_t segment_bytes = 64u << 20;  // Why: trimming frees whole segments
   std::shared_ptr<Disk> disk = {};     // null: the real one
-  uint64_t first_position = 0;         // of a journal that has no files yet
+  uint64_t first_position = 0;         // it goes on there at least: a state was saved there
 };
 
 class Journal {
@@ -114,6 +114,7 @@ class Journal {
 
    private:
     bool fill(size_t bytes);
+    [[nodiscard]] size_t buffered() const;  // bytes from position_ on
     bool open_segment();
     bool skip_damage();
     const Journal& journal_;

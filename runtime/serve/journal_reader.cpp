@@ -48,13 +48,18 @@ bool Journal::Reader::open_segment() {
   return false;
 }
 
+size_t Journal::Reader::buffered() const {
+  const uint64_t end = buffer_at_ + buffer_bytes_;
+  return end > position_ ? static_cast<size_t>(end - position_) : 0;
+}
+
 /// Makes `bytes` from position_ on stand in the buffer; false when there are not as many.
 bool Journal::Reader::fill(size_t bytes) {
-  size_t have = static_cast<size_t>(buffer_at_ + buffer_bytes_ - position_);
+  size_t have = buffered();
   if (have >= bytes) return true;
   const uint64_t limit = std::min(known_end_, segment_end_);
   if (position_ + bytes > limit) return false;
-  std::memmove(buffer_.data(), buffer_.data() + (position_ - buffer_at_), have);
+  if (have > 0) std::memmove(buffer_.data(), buffer_.data() + (position_ - buffer_at_), have);
   buffer_at_ = position_;
   buffer_bytes_ = have;
   const size_t want = std::max(bytes, std::min<size_t>(kReadBytes, limit - position_));
@@ -112,14 +117,21 @@ bool Journal::Reader::skip_damage() {
   const uint64_t from = position_++;
   while (position_ < limit) {
     const size_t want = static_cast<size_t>(std::min<uint64_t>(kReadBytes, limit - position_));
-    if (!fill(want)) break;
-    const std::string_view text(buffer_.data() + (position_ - buffer_at_), want);
+    const bool all = fill(want);
+    const size_t have = std::min(want, buffered());
+    const std::string_view text(buffer_.data() + (have > 0 ? position_ - buffer_at_ : 0), have);
     const size_t at = text.find(std::string_view(magic, 4));
     if (at != std::string_view::npos) {
       position_ += at;
       break;
     }
-    position_ += want > 3 ? want - 3 : want;
+    if (all) {
+      position_ += want > 3 ? want - 3 : want;
+    } else if (error_.empty()) {
+      position_ = limit;  // the file ends before its successor begins
+    } else {
+      break;
+    }
   }
   position_ = std::min(position_, limit);
   skipped_ += position_ - from;

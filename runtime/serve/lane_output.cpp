@@ -11,8 +11,8 @@ void LaneOutput::say(Outgoing&& line) {
     lock.unlock();
     return publisher_.push(std::move(line));
   }
-  if (mode_ == Mode::kCandidate) return;
-  kept_.push_back(std::move(line));
+  if (mode_ == Mode::kCandidate || !line.verdict) return;  // alerts of a shadow are not shown
+  kept_.push_back(std::move(line.verdict));
   if (kept_.size() > kShadowVerdictsMax) kept_.pop_front();
 }
 
@@ -24,11 +24,7 @@ void LaneOutput::go_live() {
 
 std::vector<std::shared_ptr<const abi::Verdict>> LaneOutput::shown() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<const abi::Verdict>> verdicts;
-  for (const Outgoing& line : kept_) {
-    if (line.verdict) verdicts.push_back(line.verdict);
-  }
-  return verdicts;
+  return {kept_.begin(), kept_.end()};
 }
 
 }  // namespace reflex::serve

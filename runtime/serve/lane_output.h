@@ -31,7 +31,7 @@ class LaneOutput {
   Publisher& publisher_;
   mutable std::mutex mutex_;
   Mode mode_;
-  std::deque<Outgoing> kept_;
+  std::deque<std::shared_ptr<const abi::Verdict>> kept_;  // of a shadow
 };
 
 }  // namespace reflex::serve

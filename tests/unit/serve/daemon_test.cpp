@@ -229,6 +229,29 @@ TEST(Daemon, AJournalThatIsRemovedUnderItIsNoticedAndTheStateKept) {
   EXPECT_EQ(world.verdicts(), straight(bodies));
 }
 
+// Its newest state was saved behind the end that is left: input that comes then is not taken for
+// read.
+TEST(Daemon, AJournalThatLostItsEndGoesOnBehindTheSavedState) {
+  const auto bodies = bodies_of(6);
+  DaemonWorld world;
+  world.start();
+  for (size_t i = 0; i < 4; ++i) world.give(bodies[i]);
+  world.settle();
+  ASSERT_TRUE(world.daemon().snapshot().ok());
+  world.kill();
+  const auto file = fs::directory_iterator(world.folder() + "/state/journal")->path();
+  fs::resize_file(file, fs::file_size(file) - 300);
+  world.start();
+  EXPECT_TRUE(has_line(world.said, "a state was saved at")) << ::testing::PrintToString(world.said);
+  for (size_t i = 4; i < bodies.size(); ++i) {
+    world.give(bodies[i]);
+    world.kill();
+    world.start();
+  }
+  world.settle();
+  EXPECT_EQ(world.verdicts(), straight(bodies));
+}
+
 TEST(Daemon, ReloadOfTheSameIsUnchangedAndOfABadSetChangesNothing) {
   DaemonWorld world;
   world.start();

@@ -42,8 +42,8 @@ Result<CompiledSet> compile_for_test(const PackRequest& request, bool jit,
   options.cache = cache;
   std::vector<compiler::InMemoryFile> texts;
   for (const auto& file : request.files) texts.push_back({file.path, file.text});
-  auto compiled = texts.empty() ? compiler::compile(paths, options)
-                                : compiler::compile_text(texts, options);
+  auto compiled =
+      texts.empty() ? compiler::compile(paths, options) : compiler::compile_text(texts, options);
   if (!compiled.ok()) return compiled.error();
   compiler::Compilation& c = *compiled.value();
   CompiledSet set;

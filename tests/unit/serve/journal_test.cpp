@@ -324,6 +324,52 @@ TEST(Journal, AFileThatIsRemovedUnderItTakesNothingMore) {
   EXPECT_EQ(all_of(*journal, went_to), std::vector<std::string>{"third"});
 }
 
+TEST(Journal, ASegmentThatLacksItsEndIsReadUpToThereAndTheNextGoesOn) {
+  const ScratchFolder folder;
+  const std::string large(300'000, 'x');
+  auto journal = open({folder.path(), 1u << 20});
+  std::vector<std::string> all;
+  for (int i = 0; i < 9; ++i) put(*journal, all.emplace_back(std::to_string(i) + large));
+  std::set<std::string> files;
+  for (const auto& file : fs::directory_iterator(folder.path())) files.insert(file.path().string());
+  ASSERT_GE(files.size(), 3u);
+  fs::resize_file(*files.begin(), 300'000 + 400);  // its first entry, and a part of the second
+  journal.reset();
+  journal = open({folder.path(), 1u << 20});
+  const auto left = all_of(*journal, 0);
+  ASSERT_FALSE(left.empty());
+  EXPECT_EQ(left.front(), all.front());
+  const auto lost = static_cast<ptrdiff_t>(all.size() - left.size());
+  EXPECT_GT(lost, 0);
+  EXPECT_TRUE(std::equal(left.begin() + 1, left.end(), all.begin() + 1 + lost));
+}
+
+TEST(Journal, OneThatEndsBeforeASavedStateGoesOnBehindIt) {
+  const ScratchFolder folder;
+  auto journal = open({folder.path()});
+  put(*journal, "first");
+  const uint64_t cut = journal->end();
+  put(*journal, "gone");
+  const uint64_t saved = journal->end() + (5u << 20);
+  const std::string path = fs::directory_iterator(folder.path())->path().string();
+  journal.reset();
+  fs::resize_file(path, 16 + cut + 7);
+  JournalOptions options;
+  options.folder = folder.path();
+  options.first_position = saved;
+  std::vector<std::string> told;
+  journal = open(options, &told);
+  EXPECT_EQ(journal->end(), saved);
+  EXPECT_NE(told.back().find("goes on there"), std::string::npos) << told.back();
+  put(*journal, "second");
+  EXPECT_EQ(all_of(*journal, saved), std::vector<std::string>{"second"});
+  EXPECT_EQ(all_of(*journal, 0), (std::vector<std::string>{"first", "second"}));
+  journal.reset();
+  journal = open(options, &told);
+  EXPECT_EQ(all_of(*journal, 0), (std::vector<std::string>{"first", "second"}));
+  EXPECT_GT(journal->end(), saved);
+}
+
 RC_GTEST_PROP(JournalProperty, CrashAtAnyByteKeepsWholeEntriesOnly,
               (const std::vector<std::string>& texts, uint16_t cut_at)) {
   RC_PRE(!texts.empty());

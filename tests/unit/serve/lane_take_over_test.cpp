@@ -102,8 +102,9 @@ class Input {
   /// One event at a second.
   void say(Told& lane, int64_t second, const std::string& fields) {
     second_ = second;
-    const auto [type, payload] = body(EntryType::kEvents, "s", "",
-                                      fmt::format("{{\"ts\":{},{}}}\n", ns(second) / 1'000'000, fields));
+    const auto [type, payload] =
+        body(EntryType::kEvents, "s", "",
+             fmt::format("{{\"ts\":{},{}}}\n", ns(second) / 1'000'000, fields));
     give({&lane}, type, payload);
   }
 
@@ -150,19 +151,21 @@ class Input {
         return {EntryType::kSuppression, suppression_payload(order)};
       }
       case 4:
-        return events(fmt::format(R"({{"ts":{},"kind":"job.start","job":"j{}","nodes":["n0","n{}"]}})",
-                                  ms, node, 1 + node % 4));
+        return events(
+            fmt::format(R"({{"ts":{},"kind":"job.start","job":"j{}","nodes":["n0","n{}"]}})", ms,
+                        node, 1 + node % 4));
       case 5:
         return events(fmt::format(
-            R"({{"ts":{},"kind":"incident.open","incident":"i{}","job":"j{}","symptom":"hang"}})", ms,
-            ++incidents_, node));
+            R"({{"ts":{},"kind":"incident.open","incident":"i{}","job":"j{}","symptom":"hang"}})",
+            ms, ++incidents_, node));
       case 6:
-        return events(fmt::format(R"({{"ts":{},"kind":"gpu.xid","node":"n{}","code":79}})", ms, node));
+        return events(
+            fmt::format(R"({{"ts":{},"kind":"gpu.xid","node":"n{}","code":79}})", ms, node));
       case 7:
         return events(fmt::format(R"({{"ts":{},"kind":"nobody.knows","node":"n{}"}})", ms, node));
       default:
-        return events(fmt::format(R"({{"ts":{},"kind":"net.drop","node":"n{}","value":{}}})", ms, node,
-                                  random_() % 2));
+        return events(fmt::format(R"({{"ts":{},"kind":"net.drop","node":"n{}","value":{}}})", ms,
+                                  node, random_() % 2));
     }
   }
   std::pair<EntryType, std::string> events(const std::string& line) {
@@ -190,7 +193,8 @@ TEST(Lane, AlertsAreRepeatedAndEndWithoutAnotherVerdict) {
   input.say(told, 10, R"("kind":"gpu.xid","node":"n0","code":79)");
   input.say(told, 11, R"("kind":"incident.open","incident":"i","job":"j","symptom":"hang")");
   for (int second = 60; second <= 600; second += 10) {
-    input.say(told, second, fmt::format("\"kind\":\"net.drop\",\"node\":\"n1\",\"value\":{}", second));
+    input.say(told, second,
+              fmt::format("\"kind\":\"net.drop\",\"node\":\"n1\",\"value\":{}", second));
   }
   const size_t last_verdict = told.said->rfind("\"final\":true");
   ASSERT_NE(last_verdict, std::string::npos);

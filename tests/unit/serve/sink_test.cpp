@@ -1,4 +1,6 @@
 // Sinks: a file that has everything once, over crashes; one that fails and comes back.
+#include "runtime/serve/sinks/sink.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <sstream>
 #include <thread>
 
-#include "runtime/serve/sinks/sink.h"
 #include "tests/unit/serve/scratch_folder.h"
 
 namespace reflex::serve {

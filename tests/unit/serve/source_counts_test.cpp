@@ -29,7 +29,8 @@ TEST(SourceCounts, GoOnOverReloadsAndRestarts) {
       out.push_back(fmt::format("{} {} {}", row.first, row.second, row.count));
     }
     for (const auto& source : status.sources) {
-      out.push_back(fmt::format("{} lines {} rejected {}", source.name, source.lines, source.rejected));
+      out.push_back(
+          fmt::format("{} lines {} rejected {}", source.name, source.lines, source.rejected));
     }
     return out;
   };
