@@ -122,8 +122,9 @@ std::string or_nothing(const Json& row, const char* key) {
 std::string comparison_text(const Json& differs) {
   const Json incidents = differs.value("incidents", Json::array());
   std::string out =
-      fmt::format("{} incidents with the same answer, {} with another{}\n",
-                  differs.value("same", 0), incidents.size(), incidents.empty() ? "" : ":");
+      fmt::format("{} incidents with the same answer, {} that one has yet to finish, {} with another{}\n",
+                  differs.value("same", 0), differs.value("open", 0), incidents.size(),
+                  incidents.empty() ? "" : ":");
   for (const auto& row : incidents) {
     out +=
         fmt::format("  {}\n    live    {}\n    shadow  {}\n", row.value("incident", std::string()),

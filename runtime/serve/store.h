@@ -11,6 +11,7 @@
 // Not here: the journal of inputs (journal.h), state of the engine (snapshots).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -195,12 +196,15 @@ class Store {
   /// Cost: walks the smallest index of each table.
   Result<StoreCounts> counts();
   [[nodiscard]] uint64_t file_bytes() const;
+  /// Event time of the newest verdict that retention took since open(); INT64_MIN: none.
+  [[nodiscard]] int64_t gone_until_ns() const { return gone_until_ns_.load(); }
 
  private:
   struct Inside;
   explicit Store(std::unique_ptr<Inside> inside);
   std::unique_ptr<Inside> inside_;
   std::string found_;
+  std::atomic<int64_t> gone_until_ns_ = INT64_MIN;
 };
 
 }  // namespace reflex::serve

@@ -90,6 +90,10 @@ Result<RetentionReport> Store::apply(const Retention& retention) {
     if (!held) return held.error();
     report.held_back = static_cast<uint64_t>(held.value());
     old = fmt::format("{} AND sequence<={}", gone, done.value());
+    const auto newest = writer.number(
+        fmt::format("SELECT ifnull(max(ts_ns),{}) FROM verdicts WHERE {}", INT64_MIN, old));
+    if (!newest) return newest.error();
+    gone_until_ns_ = std::max(gone_until_ns_.load(), newest.value());
     old_alerts = fmt::format("ts_ns<{} AND sequence<={}", retention.before_ns, done_alerts.value());
   }
   const struct {

@@ -308,10 +308,10 @@ async function showPacks() {
 /** What the candidate set answers otherwise than the one in force. */
 function shadowSaid(shadow) {
   if (!shadow.running) return [el('p', {class: 'soft'}, 'No candidate set runs beside the live one.')];
-  const {since, same, incidents, firings} = shadow.differs;
+  const {since, same, open, incidents, firings} = shadow.differs;
   const answer = (words) => words ?? el('span', {class: 'soft'}, 'no final verdict');
   return [facts([['set', el('code', {}, shadow.set_sha256)], ['compared since', since ? when(since) : 'the first event'], ['incidents open', number(shadow.incidents_open)],
-    ['same answers', number(same)], ['other answers', number(incidents.length)]]),
+    ['same answers', number(same)], ['final in one of them only so far', number(open)], ['other answers', number(incidents.length)]]),
     incidents.length ? table('Answers that differ', ['incident', 'job', 'live', 'shadow'], incidents.map((x) => [
       x.live_verdict ? verdictLink(x.live_verdict, x.incident) : x.incident, x.job, answer(x.live), answer(x.shadow)])) : null,
     firings.length ? table('Signals that fired another number of times', ['signal', 'live', 'shadow'], firings.map((x) => [x.signal, number(x.live), number(x.shadow)])) : null];

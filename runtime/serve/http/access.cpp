@@ -137,6 +137,9 @@ Result<std::vector<TokenEntry>> read_token_file(const std::string& path) {
     }
     tokens.push_back(std::move(entry));
   }
+  if (tokens.empty()) {
+    return Error{fmt::format("the token file {} has no token in it: a line is NAME ROLES TOKEN", path)};
+  }
   struct stat info{};
   if (plain && stat(path.c_str(), &info) == 0 && (info.st_mode & (S_IRGRP | S_IROTH)) != 0) {
     return Error{

@@ -116,6 +116,7 @@ Json comparison_json(const ShadowComparison& compared) {
   }
   return {{"since", instant(compared.since_ns)},
           {"same", compared.same},
+          {"open", compared.open},
           {"incidents", incidents},
           {"firings", firings}};
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "runtime/explain/explain.h"
 
@@ -15,8 +16,8 @@ namespace {
 using Incidents = std::map<std::string, ShadowComparison::Incident>;
 using Verdicts = std::vector<std::shared_ptr<const abi::Verdict>>;
 
-int64_t comparable_since(const Status& status, const Verdicts& shadow) {
-  int64_t since = status.shadow_since_ns;
+int64_t comparable_since(const Status& status, const Verdicts& shadow, const Store& store) {
+  int64_t since = std::max(status.shadow_since_ns, store.gone_until_ns());
   if (since != INT64_MIN) ++since;  // what is of that instant was said before it began
   // Then it has forgotten some: what is as old of the live set has no partner.
   if (shadow.size() >= kShadowVerdictsMax) since = std::max(since, shadow.front()->ts_ns + 1);
@@ -50,6 +51,24 @@ void add_shadow(int64_t since_ns, int64_t until_ns, const Verdicts& verdicts,
     row.job = verdict->job;
     row.shadow = answer_words(*verdict);
   }
+}
+
+/// Incidents of which one has said something, and will say more.
+Result<std::set<std::string>> open_ones(const Verdicts& shadow, Store& store) {
+  // Why 10,000: an incident is open for minutes, some thousand are a day of a broken fleet.
+  constexpr unsigned kOpenMax = 10'000;
+  const auto live = store.incidents(/*open_only=*/true, kOpenMax);
+  if (!live.ok()) return live.error();
+  std::set<std::string> open;
+  for (const auto& verdict : shadow) {  // revisions come in order: the last one counts
+    if (verdict->final_revision) {
+      open.erase(verdict->incident);
+    } else {
+      open.insert(verdict->incident);
+    }
+  }
+  for (const auto& incident : live.value()) open.insert(incident.incident);
+  return open;
 }
 
 std::vector<ShadowComparison::Firings> firings_that_differ(const LaneStatus& live,
@@ -93,14 +112,18 @@ std::string answer_words(const abi::Verdict& verdict) {
 Result<ShadowComparison> compare_shadow(const Status& status, const Verdicts& shadow,
                                         Store& store) {
   ShadowComparison out;
-  out.since_ns = comparable_since(status, shadow);
+  out.since_ns = comparable_since(status, shadow, store);
   const int64_t until_ns = std::min(status.live.watermark_ns, status.shadow->watermark_ns) + 1;
   Incidents incidents;
   const auto read = add_live(out.since_ns, until_ns, store, incidents);
   if (!read.ok()) return read.error();
   add_shadow(out.since_ns, until_ns, shadow, incidents);
+  const auto open = open_ones(shadow, store);
+  if (!open.ok()) return open.error();
   for (auto& [id, row] : incidents) {
-    if (row.live == row.shadow) {
+    if ((row.live.empty() || row.shadow.empty()) && open.value().contains(id)) {
+      ++out.open;
+    } else if (row.live == row.shadow) {
       ++out.same;
     } else {
       out.incidents.push_back(std::move(row));

@@ -1,9 +1,10 @@
 // ShadowComparison: what the shadow set answers otherwise than the live one.
 //
 // Compared are final verdicts, by incident, of event times from `since` on: since the shadow began,
-// or since the oldest verdict that is still known of it (it keeps the newest 1,000). Up to `until`,
-// the shadow's watermark: it may be a moment behind. Ids of incidents do not depend on the rules of
-// either set beyond what opens them, so the same incident has the same id.
+// or since the oldest verdict that is still known of it (it keeps the newest 1,000) or of the store
+// (retention); up to the lower of the two watermarks: either may be a moment behind. An incident that
+// one of them has yet to finish (`settle` differs) is none of the differences until then. The id of
+// an incident is made of its type, its job and when it opened: the same incident has the same id.
 // Cost: reads the live set's finals of that time from the store, a page at a time.
 #pragma once
 
@@ -31,8 +32,10 @@ struct ShadowComparison {
   };
   int64_t since_ns = INT64_MIN;
   uint64_t same = 0;                // incidents with the same answer
+  uint64_t open = 0;                // final in one of them, not yet in the other
   std::vector<Incident> incidents;  // the others, by id
   /// Signals that fired differently often; both count on from the state that the shadow began with.
+  /// Up to the watermark of each: of sets with another lateness they differ for a while.
   std::vector<Firings> firings;
 };
 

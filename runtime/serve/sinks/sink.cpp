@@ -60,7 +60,7 @@ void Sink::work() {
         status = stored.error();
       } else {
         if (stored.value()) cursor_ = *stored.value();
-        status = delivery_->begin(cursor_);
+        status = delivery_->begin(stored.value() ? &cursor_ : nullptr);
         begun = status.ok();
       }
     }

@@ -32,8 +32,9 @@ struct SinkBatch {
 class Delivery {
  public:
   virtual ~Delivery() = default;
-  /// Brings its side to what the cursor says, before the first delivery.
-  virtual reflex::Status begin(const SinkCursor& cursor) {
+  /// Brings its side to what the cursor says, before the first delivery; null: the store knows of
+  /// none (a new sink, or a new store).
+  virtual reflex::Status begin(const SinkCursor* cursor) {
     (void)cursor;
     return ok_status();
   }

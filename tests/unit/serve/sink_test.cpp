@@ -86,6 +86,51 @@ TEST(FileSink, EachVerdictOnceEvenWhenACrashLeftMoreInTheFile) {
   EXPECT_EQ(six.find("half"), std::string::npos);
 }
 
+// The store is new, or the sink has another name: what the file holds stays, and is not written again.
+TEST(FileSink, AFileThatTheStoreKnowsNothingOfGoesOnBehindWhatItHolds) {
+  SinkWorld world;
+  const std::string path = world.folder.file("out.ndjson");
+  for (int i = 0; i < 5; ++i) world.say(i);
+  world.settle();
+  const auto deliver = [&](const std::string& name, uint64_t lines) {
+    Sink sink(*world.store, *world.publisher, {.name = name}, file_delivery(path));
+    sink.start();
+    EXPECT_TRUE(delivered(sink, lines));
+  };
+  deliver("file", 5);
+  const std::string of_before = R"({"schema":"reflex.verdict/1","id":"of a store that is gone"})";
+  const std::string five = of_before + "\n" + read(path);
+  std::ofstream(path) << five << R"({"schema":"reflex.ver)";
+  world.say(9);
+  world.settle();
+  deliver("renamed", 6);
+  EXPECT_EQ(lines_of(read(path)), 7u) << read(path);
+  EXPECT_EQ(read(path).substr(0, five.size()), five);
+  world.say(10);
+  world.settle();
+  deliver("renamed", 1);
+  EXPECT_EQ(lines_of(read(path)), 8u);
+}
+
+TEST(FileSink, AFileOfSomethingElseIsLeftAsItIs) {
+  SinkWorld world;
+  world.say(1);
+  world.settle();
+  for (const std::string& other :
+       {std::string("root:x:0:0\n"), std::string("{\"a\":1}\n"), std::string("SQLite format 3")}) {
+    const std::string path = world.folder.file("other");
+    std::ofstream(path) << other;
+    Sink sink(*world.store, *world.publisher, {.name = "file"}, file_delivery(path));
+    sink.start();
+    for (int i = 0; i < 200 && sink.status().failed == 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_NE(sink.status().last_error.find("name another file"), std::string::npos);
+    sink.stop();
+    EXPECT_EQ(read(path), other);
+  }
+}
+
 /// Fails the first times.
 class Flaky final : public Delivery {
  public:

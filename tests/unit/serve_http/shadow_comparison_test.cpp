@@ -67,15 +67,21 @@ TEST(ShadowComparison, FinalVerdictsThatBothCouldHaveSaidAreCompared) {
   abi::Verdict other_fault = final_of(23, "other fault");
   s.daemon->publish(other_fault);
   other_fault.nodes.front().top_cause = "site.nic_flap";
-  abi::Verdict open = no_node(24, "same");
-  open.final_revision = false;
+  s.daemon->publish(final_of(25, "open in the shadow"));
+  abi::Verdict not_yet = no_node(25, "open in the shadow");
+  not_yet.final_revision = false;
+  abi::Verdict open_live = final_of(26, "open in the live one");
+  open_live.final_revision = false;
+  s.daemon->publish(open_live);
   const auto compared = compare_shadow(
       status_of(10, 50, 40),
       shadow_of({no_node(10, "at the start"), final_of(20, "same"), no_node(21, "other"),
-                 no_node(22, "shadow only"), other_fault, open, no_node(45, "not yet of both")}),
+                 no_node(22, "shadow only"), other_fault, not_yet,
+                 final_of(27, "open in the live one"), no_node(45, "not yet of both")}),
       *s.store);
   ASSERT_TRUE(compared.ok()) << compared.error().message;
   EXPECT_EQ(compared.value().same, 1u);
+  EXPECT_EQ(compared.value().open, 2u);
   EXPECT_EQ(rows_of(compared.value()),
             (std::vector<std::string>{
                 "live only: confirmed n3: site.gpu_dead | ",
@@ -108,6 +114,21 @@ TEST(ShadowComparison, WhatTheShadowHasForgottenIsNotCompared) {
   ASSERT_TRUE(compared.ok());
   EXPECT_EQ(compared.value().since_ns, kStart + 30 * kNsPerSecond + 1);
   EXPECT_TRUE(rows_of(compared.value()).empty()) << rows_of(compared.value()).front();
+  EXPECT_EQ(compared.value().same, 1u);
+}
+
+TEST(ShadowComparison, WhatRetentionTookIsNotCompared) {
+  const Served s;
+  s.daemon->publish(final_of(20, "gone"));
+  s.daemon->publish(final_of(60, "kept"));
+  Retention retention;
+  retention.before_ns = kStart + 40 * kNsPerSecond;
+  ASSERT_EQ(s.store->apply(retention).value().verdicts, 1u);
+  const auto compared =
+      compare_shadow(status_of(10, 90, 90),
+                     shadow_of({final_of(20, "gone"), final_of(60, "kept")}), *s.store);
+  ASSERT_TRUE(compared.ok());
+  EXPECT_TRUE(rows_of(compared.value()).empty());
   EXPECT_EQ(compared.value().same, 1u);
 }
 
