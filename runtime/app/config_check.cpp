@@ -5,11 +5,15 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string_view>
 
 #include "runtime/serve/http/access.h"
+#include "runtime/serve/http/http_server.h"
 #include "runtime/serve/ingest.h"
 #include "runtime/serve/journal.h"
+#include "runtime/serve/listen_address.h"
 #include "runtime/serve/publisher.h"
 #include "runtime/serve/set_loader.h"
 #include "runtime/serve/sinks/sink.h"
@@ -57,6 +61,7 @@ class Checker {
   std::vector<std::string> run() {
     if (what_ == CheckedFor::kReport) packs();
     http();
+    state();
     sources_and_sinks();
     serve::sort_problems(problems_, file_);
     return std::move(problems_);
@@ -107,6 +112,71 @@ class Checker {
     }
     there("http.tls_cert");
     there("http.tls_key");
+    const auto& cert = main_.text("http.tls_cert");
+    const auto& key = main_.text("http.tls_key");
+    std::error_code none;
+    if (fs::exists(cert, none) && fs::exists(key, none)) {
+      if (const auto status = serve::check_tls(cert, key); !status.ok())
+        problem(main_.place_of("http.tls_cert"), status.error().message,
+                "name a PEM file and its key");
+    }
+    const auto address = serve::parse_listen(main_.text("http.listen"));
+    if (!address) return;  // was told by its value
+    if (const auto status = serve::check_host(address->host); !status.ok())
+      problem(main_.place_of("http.listen"), status.error().message,
+              "write an address of this machine, like 127.0.0.1 or 0.0.0.0");
+  }
+
+  /// What stands there, or the nearest that does above it.
+  static fs::path nearest(fs::path path) {
+    std::error_code none;
+    while (!fs::exists(path, none) && path.has_relative_path()) path = path.parent_path();
+    return path;
+  }
+
+  void state() {
+    std::error_code none;
+    const fs::path above = nearest(main_.text("state_dir"));
+    if (above != main_.text("state_dir") && !fs::is_directory(above, none)) {
+      problem(main_.place_of("state_dir"),
+              fmt::format("no folder can be made at {}: {} is a file", main_.text("state_dir"),
+                          above.string()),
+              "name another folder");
+    }
+    const fs::path store = main_.text("store.path");
+    if (store.empty()) return;
+    if (fs::is_directory(store, none)) {
+      problem(main_.place_of("store.path"), fmt::format("{} is a folder", store.string()),
+              "name a file in it");
+    } else if (!fs::is_directory(store.parent_path(), none)) {
+      problem(main_.place_of("store.path"),
+              fmt::format("the folder of {} is not there", store.string()), "make it");
+    } else if (!is_database(store)) {
+      problem(main_.place_of("store.path"), fmt::format("{} is no SQLite database", store.string()),
+              "name another file");
+    }
+  }
+
+  /// Or nothing yet.
+  static bool is_database(const fs::path& path) {
+    constexpr std::string_view kMagic = "SQLite format 3";
+    std::ifstream file(path, std::ios::binary);
+    std::string begin(kMagic.size(), '\0');
+    file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+    return file.gcount() == 0 || begin == kMagic;
+  }
+
+  /// Where a file is written or read from; one that is not there yet may come.
+  void file_of(const serve::ConfigTable& table) {
+    const std::string& path = table.text("path");
+    std::error_code none;
+    if (fs::is_directory(path, none)) {
+      problem(table.place_of("path"), fmt::format("{} is a folder", path), "name a file in it");
+    } else if (table.text("type") == "file" &&
+               !fs::is_directory(fs::path(path).parent_path(), none)) {
+      problem(table.place_of("path"), fmt::format("the folder of {} is not there", path),
+              "make it");
+    }
   }
 
   void sources_and_sinks() {
@@ -130,12 +200,14 @@ class Checker {
     serve::Ingest ingest(*journal.value(), {}, [] { return uint64_t{0}; });
     for (const auto& table : config_.sources) {
       if (table.text("type").empty()) continue;  // was told by its value
+      if (!table.text("path").empty()) file_of(table);
       auto made = serve::make_source(table, ingest, nullptr);
       if (!made.ok())
         problem(table.place_of("type"), made.error().message, "mend this [[sources]]");
     }
     for (const auto& table : config_.sinks) {
       if (table.text("type").empty()) continue;
+      if (!table.text("path").empty()) file_of(table);
       auto made = serve::make_sink(table, *store.value(), publisher);
       if (!made.ok()) problem(table.place_of("type"), made.error().message, "mend this [[sinks]]");
     }

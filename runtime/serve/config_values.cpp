@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <set>
 
 #include "runtime/base/time.h"
 #include "runtime/serve/config.h"
@@ -49,7 +50,10 @@ class ValueCheck {
     }
     for (const ConfigTable& sink : config_.sinks) {
       type(sink, "[[sinks]]", "file, webhook, alertmanager, nats or kafka");
+      if (sink.text("type") == "file") own_file(sink);
     }
+    one_path_each(config_.sources, "tail", "[[sources]] follow", "its events would count twice");
+    one_path_each(config_.sinks, "file", "[[sinks]] write", "each would cut what the other wrote");
   }
 
  private:
@@ -120,6 +124,31 @@ class ValueCheck {
     if (!table.text("type").empty()) return;
     problem(table, "type", fmt::format("this {} has no type", list),
             fmt::format("write type = \"..\" in it: {}", known));
+  }
+
+  /// A file sink beside the daemon's own files, not over them.
+  void own_file(const ConfigTable& sink) {
+    const std::string& path = sink.text("path");
+    const std::string& folder = main_.text("state_dir");
+    const std::string& store = main_.text("store.path");
+    const std::string database = store.empty() ? folder + "/reflex.db" : store;
+    bool ours = path == database || path == database + "-wal" || path == database + "-shm";
+    for (const char* own : {"/journal/", "/snapshots/", "/sets/", "/lock"}) {
+      ours = ours || path.starts_with(folder + own);
+    }
+    if (!ours) return;
+    problem(sink, "path", fmt::format("{} is a file of the daemon itself", path),
+            "name another file for what is said");
+  }
+
+  void one_path_each(const std::vector<ConfigTable>& tables, std::string_view kind,
+                     std::string_view list, std::string_view why) {
+    std::set<std::string> seen;
+    for (const ConfigTable& table : tables) {
+      const std::string& path = table.text("path");
+      if (table.text("type") != kind || path.empty() || seen.insert(path).second) continue;
+      problem(table, "path", fmt::format("two of {} {}: {}", list, path, why), "keep one of them");
+    }
   }
 
   void source(const ConfigTable& source) {

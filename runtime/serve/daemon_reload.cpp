@@ -351,6 +351,7 @@ ReloadAnswer Daemon::start_shadow(const std::vector<std::string>& paths) {
   ReloadAnswer answer;
   if (const auto* failure = std::get_if<LoadFailure>(&loaded)) {
     refuse(*failure, answer);
+    answer.outcome = ReloadAnswer::Outcome::kInvalid;  // who asked has named them
     return answer;
   }
   LoadedSet& set = std::get<LoadedSet>(loaded);

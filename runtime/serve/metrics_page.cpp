@@ -153,7 +153,8 @@ void reloads(Page& page, const Status& s) {
 void events(Page& page, const Status& s) {
   const LaneStatus& lane = s.live;
   if (!lane.events_by_source_kind.empty()) {
-    counted_two(page, "reflex_events_total", "source", "kind", "Events that reached the rules.",
+    counted_two(page, "reflex_events_total", "source", "kind",
+                "Events that were read, late and repeated ones among them.",
                 lane.events_by_source_kind);
   } else {
     counted(page, "reflex_events_total", "kind", "Events that reached the rules.",
@@ -168,8 +169,8 @@ void events(Page& page, const Status& s) {
     page.one("reflex_events_late_total", "counter", "Events that came after the watermark.",
              lane.late);
   }
-  page.one("reflex_events_deduplicated_total", "counter", "Events that repeated another one.",
-           lane.deduplicated);
+  page.one("reflex_events_deduplicated_total", "counter",
+           "Events that a `dedup` of their kind folded into another one.", lane.deduplicated);
 }
 
 void sources(Page& page, const Status& s) {
@@ -288,7 +289,7 @@ void verdicts(Page& page, const MetricsInput& in) {
 void sinks(Page& page, const Status& s) {
   if (s.sinks.empty()) return;
   const auto each = [&](std::string_view name, std::string_view type, std::string_view help,
-                        uint64_t SinkStatus::* value) {
+                        uint64_t SinkStatus::*value) {
     page.family(name, type, help);
     for (const SinkStatus& sink : s.sinks) page.sample(sink.*value, {{"sink", sink.name}});
   };

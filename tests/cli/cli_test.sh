@@ -790,6 +790,53 @@ for command in "config check" "serve -c"; do
   done
 done
 if [ -e no_state ]; then fail "serve with a wrong configuration" "made its folder"; else pass; fi
+mkdir -p own
+echo "root:x:0:0" >own/plain
+: >own/empty
+cat >files.toml <<TOML
+state_dir = "own/plain/state"
+[packs]
+paths = ["mini"]
+[http]
+listen = "127.0.0.300:7480"
+tokens = "own/empty"
+tls_cert = "own/plain"
+tls_key = "own/plain"
+[store]
+path = "own/plain"
+[[sources]]
+type = "tail"
+path = "own"
+[[sinks]]
+type = "file"
+path = "own/plain/state/reflex.db-wal"
+[[sinks]]
+type = "file"
+name = "second"
+path = "nowhere/verdicts"
+[[sinks]]
+type = "file"
+name = "third"
+path = "nowhere/verdicts"
+[[sinks]]
+type = "file"
+name = "fourth"
+path = "own/plain"
+TOML
+for pattern in 'files.toml:1: no folder can be made at .*: .*/own/plain is a file' \
+  'files.toml:5: cannot listen on 127.0.0.300: .*; write an address of this machine' \
+  'files.toml:6: the token file .*/own/empty has no token in it' \
+  'files.toml:7: TLS: .*/own/plain cannot be used' \
+  'files.toml:10: .*/own/plain is no SQLite database; name another file' \
+  'files.toml:13: .*/own is a folder; name a file in it' \
+  'files.toml:20: the folder of .*/nowhere/verdicts is not there; make it' \
+  'files.toml:24: two of .* write .*/nowhere/verdicts: each would cut' \
+  'files.toml:28: .*/own/plain is a file of the daemon itself; name another'; do
+  expect "config check finds: $pattern" 3 "$pattern" "$reflex" config check files.toml
+done
+expect "an address of another machine" 3 'cannot listen on 192.0.2.7: it is no address of this machine' \
+  "$reflex" config check good.toml --set http.listen=192.0.2.7:7480 --set http.insecure=true
+expect "every address" 0 'nothing is wrong' "$reflex" config check good.toml --set http.listen=0.0.0.0:7480 --set http.insecure=true
 expect "a configuration that is not there" 3 'nowhere.toml' "$reflex" config check nowhere.toml
 expect "the manual page of the configuration" 0 '^\.TH REFLEX.TOML 5' "$reflex" config manual
 expect "the manual page" 0 'SS "reflex config check"' "$reflex" help --manual

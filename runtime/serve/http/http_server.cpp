@@ -6,9 +6,12 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
+#include <netdb.h>
 #include <openssl/err.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -406,6 +409,37 @@ class HttpServer::Impl {
   std::thread thread_;
   int bound_ = -1;
 };
+
+reflex::Status check_tls(const std::string& certificate, const std::string& key) {
+  HttpConfig config;
+  config.tls_certificate = certificate;
+  config.tls_key = key;
+  auto context = tls_context(config);
+  if (!context) return context.error();
+  SSL_CTX_free(context.value());
+  return ok_status();
+}
+
+reflex::Status check_host(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.empty() ? nullptr : host.c_str(), "0", &hints, &found);
+      error != 0) {
+    return Error{fmt::format("cannot listen on {}: {}", host, ::gai_strerror(error))};
+  }
+  bool ours = false;
+  for (const addrinfo* one = found; one != nullptr && !ours; one = one->ai_next) {
+    const int sock = ::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol);
+    if (sock < 0) continue;
+    ours = ::bind(sock, one->ai_addr, one->ai_addrlen) == 0;  // any free port
+    ::close(sock);
+  }
+  ::freeaddrinfo(found);
+  if (ours) return ok_status();
+  return Error{fmt::format("cannot listen on {}: it is no address of this machine", host)};
+}
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() { stop(); }

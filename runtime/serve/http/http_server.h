@@ -41,6 +41,12 @@ struct HttpConfig {
   std::string commit;
 };
 
+/// Whether TLS could be served with these PEM files.
+reflex::Status check_tls(const std::string& certificate, const std::string& key);
+/// Whether a server could listen there: the name resolves to an address of this machine. Listens to
+/// nothing.
+reflex::Status check_host(const std::string& host);
+
 class HttpServer {
  public:
   /// Error: the address is taken, a certificate cannot be read, the configuration is not safe.

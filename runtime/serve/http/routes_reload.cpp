@@ -44,6 +44,10 @@ Json reload_json(const ReloadAnswer& answer, int& status) {
       status = 422;
       out["error"] = "the packs have errors; the old set stays in force";
       out["what_to_do"] = "mend what the diagnostics name (`reflex check` prints the same)";
+      if (answer.diagnostics.empty()) {
+        out["error"] = answer.error;
+        out["what_to_do"] = "name packs that can be read on the daemon's machine";
+      }
       break;
     case Outcome::kBusy:
       status = 409;
@@ -90,7 +94,8 @@ HttpReply start_shadow(Api& api, const HttpRequest& request) {
   std::vector<std::string> paths;
   if (body.is_object() && body.contains("paths") && body["paths"].is_array()) {
     for (const Json& path : body["paths"]) {
-      if (path.is_string()) paths.push_back(path.get<std::string>());
+      if (path.is_string() && !path.get_ref<const std::string&>().empty())
+        paths.push_back(path.get<std::string>());
     }
   }
   if (paths.empty() || paths.size() != body["paths"].size()) {
