@@ -372,6 +372,16 @@ Result<std::unique_ptr<Compilation>> compile_text(const std::vector<InMemoryFile
   return pipeline.run(std::move(packs));
 }
 
+std::vector<InMemoryFile> compiled_files(const Compilation& compilation) {
+  std::vector<InMemoryFile> files;
+  for (const ast::Module& module : compilation.modules) {
+    files.push_back({std::string(compilation.sources.path(module.file)),
+                     std::string(compilation.sources.text(module.file))});
+  }
+  files.insert(files.end(), compilation.data_files.begin(), compilation.data_files.end());
+  return files;
+}
+
 double unit_factor(const std::string& word) {
   const auto unit = sema::parse_unit(word);
   return unit ? unit->multiply / unit->divide : 1.0;

@@ -60,6 +60,10 @@ Result<std::unique_ptr<Compilation>> compile(const std::vector<std::string>& pat
 Result<std::unique_ptr<Compilation>> compile_text(const std::vector<InMemoryFile>& files,
                                                   const Options& options);
 
+/// What made the pack: its modules and the data that lists read, without packs for tests alone.
+/// compile_text() of them gives the same set, the hash too.
+std::vector<InMemoryFile> compiled_files(const Compilation& compilation);
+
 /// Every .rfx at or below the paths, names sorted, each once. Errors: as of `compile`.
 Result<std::vector<std::string>> find_sources(const std::vector<std::string>& paths);
 /// The bytes of a file. Errors: with the path.

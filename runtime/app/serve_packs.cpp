@@ -25,10 +25,9 @@ std::vector<std::string> diagnostics_of(const compiler::Compilation& compilation
 /// What was compiled, and not what stands on the disk by now.
 std::vector<serve::SourceText> files_of(const compiler::Compilation& c) {
   std::vector<serve::SourceText> files;
-  for (source::FileId file = 0; file < c.sources.file_count(); ++file) {
-    files.push_back({std::string(c.sources.path(file)), std::string(c.sources.text(file))});
+  for (auto& file : compiler::compiled_files(c)) {
+    files.push_back({std::move(file.path), std::move(file.text)});
   }
-  for (const auto& data : c.data_files) files.push_back({data.path, data.text});
   return files;
 }
 

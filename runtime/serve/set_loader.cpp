@@ -180,7 +180,7 @@ std::variant<LoadedSet, LoadFailure> SetLoader::load_kept(const std::string& key
   auto loaded = compile(request, std::move(kept.value().beside));
   const auto* set = std::get_if<LoadedSet>(&loaded);
   if (set != nullptr && set->key != key) {
-    return LoadFailure{{}, fmt::format("what is kept of set {} is another one", key)};
+    return LoadFailure{{}, fmt::format("what is kept of set {} is another one: {}", key, set->key)};
   }
   return loaded;
 }

@@ -41,6 +41,32 @@ TEST(TestPacks, AreThereForTestsUnderTheSameHash) {
   EXPECT_EQ(test->pack->set_sha256, run->pack->set_sha256);
 }
 
+// What a daemon keeps of a set must make that set again.
+TEST(TestPacks, CompiledFilesMakeTheSameSetAgain) {
+  InMemoryFile limits = kCases;
+  limits.text += "limits { keys 7 }\n";
+  for (const auto& files : {std::vector{kPack},
+                            {kPack, kCases, kTest},
+                            {kPack, limits, kTest},
+                            {kCases, kTest, kPack}}) {
+    const auto first = compiled(files, false);
+    const auto again = compiled(compiled_files(*first), false);
+    EXPECT_EQ(again->pack->set_sha256, first->pack->set_sha256);
+    EXPECT_EQ(again->pack->packs.size(), first->pack->packs.size());
+  }
+  Options options;
+  options.backend = Backend::kInterp;
+  const std::string root = REFLEX_SOURCE_DIR;
+  for (const auto& paths :
+       {std::vector{root + "/rules/std", root + "/hwprofiles"},
+        {root + "/rules/fleet", root + "/rules/std/kinds", root + "/hwprofiles"}}) {
+    auto first = compile(paths, options);
+    ASSERT_TRUE(first.ok() && first.value()->pack);
+    const auto again = compiled(compiled_files(*first.value()), false);
+    EXPECT_EQ(again->pack->set_sha256, first.value()->pack->set_sha256) << paths.front();
+  }
+}
+
 TEST(TestPacks, StayWhenTheySayMore) {
   const size_t alone = compiled({kPack}, false)->pack->packs.size();
   // Limits or a clock of its own, a declaration, no test at all, an importer.
