@@ -42,7 +42,11 @@ void ReleasedFeed::evaluate(const stream::Released& released) {
   events_ += end;
   if (released.watermark_ns == INT64_MAX && !options_.complete_input) return;
   const int64_t watermark = std::min(released.watermark_ns, options_.until_ns);
-  if (end > 0 && end == all.size() && watermark > last_ts_ns_) engine_.process({}, watermark);
+  // Without records, too: in a stream that is silent an incident settles as its clock goes on.
+  if (first_ts_ns_ == kNoTimeNs || end < all.size()) return;
+  if (watermark <= last_ts_ns_ || watermark <= advanced_to_ns_) return;
+  advanced_to_ns_ = watermark;
+  engine_.process({}, watermark);
 }
 
 }  // namespace reflex::engine

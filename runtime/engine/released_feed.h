@@ -49,6 +49,7 @@ class ReleasedFeed {
   uint64_t events_ = 0;
   int64_t first_ts_ns_ = kNoTimeNs;
   int64_t last_ts_ns_ = kNoTimeNs;
+  int64_t advanced_to_ns_ = kNoTimeNs;  // the watermark of the last step without records
 };
 
 }  // namespace reflex::engine
