@@ -196,7 +196,7 @@ Command add_client(CLI::App& app, const CommonFlags& common) {
     add_client_options(*sub, (*of_each)[sub]);
   }
   shadow->add_option("packs", (*of_each)[shadow].paths,
-                     "packs of the candidate; none: show what it says");
+                     "packs of the candidate; none: what it answers otherwise than the live set");
   shadow->add_flag("--drop", (*of_each)[shadow].drop, "end the shadow set");
   return [=, &common] {
     const auto called = std::find_if(of_each->begin(), of_each->end(),

@@ -132,8 +132,9 @@ class ValueCheck {
     const std::string& folder = main_.text("state_dir");
     const std::string& store = main_.text("store.path");
     const std::string database = store.empty() ? folder + "/reflex.db" : store;
-    bool ours = path == database || path == database + "-wal" || path == database + "-shm";
-    for (const char* own : {"/journal/", "/snapshots/", "/sets/", "/lock"}) {
+    bool ours = path == database || path == database + "-wal" || path == database + "-shm" ||
+                path == folder + "/lock";
+    for (const char* own : {"/journal/", "/snapshots/", "/sets/"}) {
       ours = ours || path.starts_with(folder + own);
     }
     if (!ours) return;

@@ -112,10 +112,13 @@ reflex::Status Journal::open_last(std::vector<std::string>& found) {
     if (const int status = disk_->truncate(fd_, good); status < 0) {
       return Error{fmt::format("{}: {}", path, std::strerror(-status))};
     }
-    found.push_back(
-        fmt::format("journal: {} bytes of an unfinished write were cut at position {}: they were "
-                    "never accepted",
-                    size - good, segment_begin_ + checked.entry_bytes));
+    const uint64_t at = segment_begin_ + checked.entry_bytes;
+    found.push_back(at < options_.first_position
+                        ? fmt::format("journal: {} bytes of lost entries were cut at position {}",
+                                      size - good, at)
+                        : fmt::format("journal: {} bytes of an unfinished write were cut at "
+                                      "position {}: they were never accepted",
+                                      size - good, at));
   }
   if (checked.damaged_bytes > 0) {
     found.push_back(

@@ -21,6 +21,17 @@ int year_of(int64_t ts_ns) {
   return static_cast<int>(civil_from_days(days).year);
 }
 
+/// What was counted before, and by this lane by id, under the names.
+template <class Named>
+std::map<std::string, uint64_t> by_name(std::map<std::string, uint64_t> sum,
+                                        const std::vector<uint64_t>& counts,
+                                        const std::vector<Named>& named) {
+  for (size_t id = 0; id < counts.size(); ++id) {
+    if (counts[id] > 0) sum[named[id].name] += counts[id];
+  }
+  return sum;
+}
+
 }  // namespace
 
 Lane::Lane(std::shared_ptr<const abi::CompiledPack> pack, const LaneOptions& options,
@@ -226,27 +237,15 @@ stream::IngestCounters Lane::counters() const {
 }
 
 std::map<std::string, uint64_t> Lane::firings() const {
-  std::map<std::string, uint64_t> sum = earlier_firings_;
-  for (size_t i = 0; i < signal_counts_.size(); ++i) {
-    if (signal_counts_[i] > 0) sum[pack_->signals[i].name] += signal_counts_[i];
-  }
-  return sum;
+  return by_name(earlier_firings_, signal_counts_, pack_->signals);
 }
 
 std::map<std::string, uint64_t> Lane::kinds() const {
-  std::map<std::string, uint64_t> sum = earlier_kinds_;
-  for (size_t i = 0; i < kind_counts_.size(); ++i) {
-    if (kind_counts_[i] > 0) sum[pack_->kinds[i].name] += kind_counts_[i];
-  }
-  return sum;
+  return by_name(earlier_kinds_, kind_counts_, pack_->kinds);
 }
 
 std::map<std::string, uint64_t> Lane::kinds_of(const Source& source) const {
-  std::map<std::string, uint64_t> sum = source.earlier_kinds;
-  for (size_t kind = 0; kind < source.kinds.size(); ++kind) {
-    if (source.kinds[kind] > 0) sum[pack_->kinds[kind].name] += source.kinds[kind];
-  }
-  return sum;
+  return by_name(source.earlier_kinds, source.kinds, pack_->kinds);
 }
 
 uint64_t Lane::rejected_of(const Source& source) {

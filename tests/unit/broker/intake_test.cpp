@@ -261,7 +261,7 @@ TEST(KafkaIntake, APartitionThatMovesTakesItsUnacceptedMessagesWithIt) {
     }
   }
   EXPECT_FALSE(ours) << "the batch was not withdrawn";
-  for (int i = 0; i < 300 && first.lines.size() + second.lines.size() < 60; ++i) {
+  for (int i = 0; i < 3000 && first.lines.size() + second.lines.size() < 60; ++i) {
     for (auto& [intake, disk] : {std::pair{one.get(), &first}, {two.get(), &second}}) {
       ASSERT_TRUE(intake->take(batch, milliseconds(20)).ok());
       if (batch.messages == 0) continue;
