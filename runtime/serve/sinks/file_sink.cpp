@@ -1,8 +1,8 @@
 // Verdicts or alerts as NDJSON in a file, each once: what is valid of the file stands in the store,
 // in the transaction that moves the cursor; what a crash left behind it is cut at the start.
-// A file that the store knows nothing of (the store is new, the sink has another name) is not cut but
-// for a line without end: it goes on behind what is there, and lines that it has are not written
-// again. One that holds something else is left as it is: an error until another is named.
+// A file that the store knows nothing of (the store is new, the sink has another name) is not cut
+// but for a line without end: it goes on behind what is there, and lines that it has are not
+// written again. One that holds something else is left as it is: an error until another is named.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -95,15 +95,18 @@ class FileDelivery final : public Delivery {
         line.clear();
       }
       line += text;
-      if (!line.empty() && line.front() != '{') return not_ours();
+      // Why 64 MiB: an explanation of a large job is some hundred KiB.
+      constexpr size_t kLineBytesMax = 64u << 20;
+      if (line.size() > kLineBytesMax || (!line.empty() && line.front() != '{')) return not_ours();
     }
     return cut_to(whole);
   }
 
   reflex::Status not_ours() const {
-    return Error{fmt::format("{} holds lines that are no verdicts or alerts: name another file, or "
-                             "move it away",
-                             path_)};
+    return Error{
+        fmt::format("{} holds lines that are no verdicts or alerts: name another file, or "
+                    "move it away",
+                    path_)};
   }
   reflex::Status failed() const {
     return Error{fmt::format("{}: {}", path_, std::strerror(errno))};
